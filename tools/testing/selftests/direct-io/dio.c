@@ -1,0 +1,1002 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shared parts of the direct I/O tests; dio.h tells what each is for.
+ */
+#include "dio.h"
+
+#include <libaio.h>
+#include <liburing.h>
+#include <limits.h>
+#include <linux/stat.h>
+#include <stdarg.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define NULLB "/sys/kernel/config/nullb"
+#define TRACEFS "/sys/kernel/tracing"
+
+static char why[256];
+
+const char *dio_why(void)
+{
+	return why;
+}
+
+/* Note why something failed, on one line, and pass its error on. */
+static int __attribute__((format(printf, 2, 3)))
+fail(int err, const char *fmt, ...)
+{
+	va_list ap;
+	char *p;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	for (p = why; *p; p++)
+		if (*p == '\n')
+			*p = ' ';
+	return err < 0 ? err : -err;
+}
+
+/* ---- programs, files under /proc, /sys and configfs ---- */
+
+static void find_programs(void)
+{
+	setenv("PATH", "/sbin:/usr/sbin:/bin:/usr/bin:/usr/local/bin", 1);
+}
+
+/**
+ * dio_have() - can this program be run?
+ * @prog: its name, looked for where administrators' programs are
+ */
+bool dio_have(const char *prog)
+{
+	char *path, *dir, *save, *dirs;
+	bool found = false;
+
+	find_programs();
+	dirs = strdup(getenv("PATH"));
+	for (dir = strtok_r(dirs, ":", &save); dir && !found;
+	     dir = strtok_r(NULL, ":", &save)) {
+		if (asprintf(&path, "%s/%s", dir, prog) < 0)
+			break;
+		found = !access(path, X_OK);
+		free(path);
+	}
+	free(dirs);
+	return found;
+}
+
+/**
+ * dio_run() - run a program, its output kept for dio_why()
+ * @prog: program, then its arguments, then NULL
+ *
+ * Return: its exit status, or -errno if it could not be started.
+ */
+int dio_run(const char *prog, ...)
+{
+	char said[160] = "";
+	char *argv[32];
+	int out, status, argc = 1;
+	va_list ap;
+	pid_t pid;
+
+	argv[0] = (char *)prog;
+	va_start(ap, prog);
+	do
+		argv[argc] = va_arg(ap, char *);
+	while (argv[argc] && ++argc < 31);
+	va_end(ap);
+	argv[argc] = NULL;
+
+	if (!dio_have(prog))
+		return fail(ENOENT, "%s is not installed", prog);
+	out = memfd_create("out", MFD_CLOEXEC);
+	if (out < 0)
+		return fail(errno, "memfd_create: %m");
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		dup2(out, 1);
+		dup2(out, 2);
+		execvp(prog, argv);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+		close(out);
+		return fail(errno, "%s: %m", prog);
+	}
+	if (pread(out, said, sizeof(said) - 1, 0) < 0)
+		said[0] = '\0';
+	close(out);
+	if (WIFSIGNALED(status))
+		return fail(EINTR, "%s: signal %d", prog, WTERMSIG(status));
+	fail(EIO, "%s: exit status %d: %s", prog, WEXITSTATUS(status), said);
+	return WEXITSTATUS(status);
+}
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC);
+	int err = 0;
+
+	if (fd < 0)
+		return fail(errno, "%s: %m", path);
+	if (write(fd, text, strlen(text)) < 0)
+		err = fail(errno, "%s: writing \"%s\": %m", path, text);
+	close(fd);
+	return err;
+}
+
+/**
+ * dio_write_file() - write a line to a file of the kernel's
+ * @path: the file
+ * @fmt: what to write
+ */
+int dio_write_file(const char *path, const char *fmt, ...)
+{
+	char text[128];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return write_file(path, text);
+}
+
+static ssize_t read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n;
+
+	if (fd < 0)
+		return fail(errno, "%s: %m", path);
+	n = read(fd, text, size - 1);
+	if (n < 0)
+		n = fail(errno, "%s: %m", path);
+	else
+		text[n] = '\0';
+	close(fd);
+	return n;
+}
+
+/**
+ * dio_read_long() - read a number from a file of the kernel's
+ * @fmt: the file's path
+ *
+ * Return: the number, or -errno.
+ */
+long dio_read_long(const char *fmt, ...)
+{
+	char path[PATH_MAX], text[64];
+	va_list ap;
+	ssize_t n;
+
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	n = read_file(path, text, sizeof(text));
+	return n < 0 ? n : atol(text);
+}
+
+/**
+ * dio_vmstat() - one counter of /proc/vmstat
+ * @name: the counter
+ *
+ * Return: its value, or -ENOENT if this kernel has none of that name.
+ */
+long dio_vmstat(const char *name)
+{
+	char text[16384], *p;
+	size_t len = strlen(name);
+
+	if (read_file("/proc/vmstat", text, sizeof(text)) < 0)
+		return -ENOENT;
+	for (p = text; p; p = strchr(p, '\n')) {
+		if (*p == '\n')
+			p++;
+		if (!strncmp(p, name, len) && p[len] == ' ')
+			return atol(p + len);
+	}
+	return fail(ENOENT, "/proc/vmstat has no %s", name);
+}
+
+/**
+ * dio_drop_caches() - write all dirty data out and drop every clean page
+ */
+int dio_drop_caches(void)
+{
+	sync();
+	return write_file("/proc/sys/vm/drop_caches", "3");
+}
+
+/**
+ * dio_now() - seconds on a clock that never steps
+ */
+double dio_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* ---- disks ---- */
+
+static int nullb_ready(void)
+{
+	if (!access(NULLB, F_OK))
+		return 0;
+	if (dio_have("modprobe"))
+		dio_run("modprobe", "null_blk", "nr_devices=0", NULL);
+	if (access(NULLB, F_OK) && mount("configfs", "/sys/kernel/config",
+					 "configfs", 0, NULL) && errno != EBUSY)
+		return fail(errno, "configfs cannot be mounted: %m");
+	if (access(NULLB, F_OK))
+		return fail(ENODEV, "null_blk is not there (CONFIG_BLK_DEV_NULL_BLK)");
+	return 0;
+}
+
+/**
+ * dio_disk_set() - set an attribute of a null_blk disk
+ * @d: the disk
+ * @attr: attribute in configfs
+ * @fmt: its value
+ */
+int dio_disk_set(const struct dio_disk *d, const char *attr, const char *fmt,
+		 ...)
+{
+	char path[PATH_MAX], text[64];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(path, sizeof(path), NULLB "/%s/%s", d->name, attr);
+	return write_file(path, text);
+}
+
+/**
+ * dio_disk_queue() - a number from the disk's request queue
+ * @d: the disk
+ * @attr: file in /sys/block/DISK/queue
+ */
+long dio_disk_queue(const struct dio_disk *d, const char *attr)
+{
+	return dio_read_long("/sys/block/%s/queue/%s", d->name, attr);
+}
+
+static int disk_configure(const struct dio_disk *d)
+{
+	int err;
+
+	err = dio_disk_set(d, "size", "%u", d->mib);
+	err = err ?: dio_disk_set(d, "blocksize", "%u", d->lbs);
+	err = err ?: dio_disk_set(d, "memory_backed", "%d", !d->no_data);
+	err = err ?: dio_disk_set(d, "submit_queues", "1");
+	err = err ?: dio_disk_set(d, "poll_queues", "%u", d->poll_queues);
+	err = err ?: dio_disk_set(d, "irqmode", "%d", d->latency_ns ? 2 : 0);
+	if (d->latency_ns)
+		err = err ?: dio_disk_set(d, "completion_nsec", "%lu",
+					  d->latency_ns);
+	if (d->cache_mib)
+		err = err ?: dio_disk_set(d, "cache_size", "%u", d->cache_mib);
+	if (d->fua)
+		err = err ?: dio_disk_set(d, "fua", "1");
+	if (d->max_sectors)
+		err = err ?: dio_disk_set(d, "max_sectors", "%u",
+					  d->max_sectors);
+	return err ?: dio_disk_set(d, "power", "1");
+}
+
+/**
+ * dio_disk_create() - make a disk
+ * @d: what it is to be like; gets the disk's name and path
+ */
+int dio_disk_create(struct dio_disk *d)
+{
+	static unsigned int serial;
+	char dir[PATH_MAX];
+	int err, fd;
+
+	d->lbs = d->lbs ?: 512;
+	d->mib = d->mib ?: 64;
+	err = nullb_ready();
+	if (err)
+		return err;
+	snprintf(d->name, sizeof(d->name), "dio%dn%u", getpid(), serial++);
+	snprintf(d->path, sizeof(d->path), "/dev/%s", d->name);
+	snprintf(dir, sizeof(dir), NULLB "/%s", d->name);
+	if (mkdir(dir, 0700))
+		return fail(errno, "%s: %m", dir);
+	err = disk_configure(d);
+	if (err) {
+		rmdir(dir);
+		return err;
+	}
+	fd = open(d->path, O_RDONLY);
+	if (fd < 0) {
+		err = fail(errno, "%s: %m (no devtmpfs?)", d->path);
+		rmdir(dir);
+		return err;
+	}
+	close(fd);
+	return 0;
+}
+
+/**
+ * dio_disk_destroy() - take the disk away, whether or not it is in use
+ * @d: the disk
+ */
+void dio_disk_destroy(struct dio_disk *d)
+{
+	char dir[PATH_MAX];
+
+	if (!d->name[0])
+		return;
+	snprintf(dir, sizeof(dir), NULLB "/%s", d->name);
+	rmdir(dir);
+	d->name[0] = '\0';
+}
+
+/**
+ * dio_disk_fill() - write one byte all over the disk
+ * @d: the disk
+ * @byte: the byte
+ */
+int dio_disk_fill(const struct dio_disk *d, unsigned char byte)
+{
+	int fd = open(d->path, O_WRONLY | O_DIRECT);
+	unsigned int i;
+	void *buf;
+	int err = 0;
+
+	if (fd < 0)
+		return fail(errno, "%s: %m", d->path);
+	buf = dio_alloc(MIB);
+	memset(buf, byte, MIB);
+	for (i = 0; i < d->mib && !err; i++)
+		if (pwrite(fd, buf, MIB, i * MIB) != (ssize_t)MIB)
+			err = fail(errno ?: EIO, "%s: filling: %m", d->path);
+	munmap(buf, MIB);
+	close(fd);
+	return err;
+}
+
+/* ---- ext2 ---- */
+
+/**
+ * dio_mkfs_ext2() - make an ext2
+ * @dev: block device
+ * @block_size: in bytes
+ */
+int dio_mkfs_ext2(const char *dev, unsigned int block_size)
+{
+	char bs[16];
+	int ret;
+
+	snprintf(bs, sizeof(bs), "%u", block_size);
+	ret = dio_run("mke2fs", "-q", "-F", "-t", "ext2", "-b", bs, "-m", "0",
+		      "-N", "128", "-E", "nodiscard", dev, NULL);
+	return ret > 0 ? -EIO : ret;
+}
+
+/**
+ * dio_fsck_ext2() - check an ext2 that is not mounted; repairs nothing
+ * @dev: block device
+ *
+ * Return: 0 if e2fsck has nothing to say against it.
+ */
+int dio_fsck_ext2(const char *dev)
+{
+	int ret = dio_run("e2fsck", "-f", "-n", dev, NULL);
+
+	return ret > 0 ? -EUCLEAN : ret;
+}
+
+/**
+ * dio_mount() - mount a device, with the filesystem's own defaults
+ * @dev: block device
+ * @type: filesystem
+ * @dir: mount point
+ */
+int dio_mount(const char *dev, const char *type, const char *dir)
+{
+	if (mount(dev, dir, type, 0, NULL))
+		return fail(errno, "mount -t %s %s: %m", type, dev);
+	return 0;
+}
+
+/**
+ * dio_umount() - unmount, waiting for who still has it open
+ * @dir: mount point
+ *
+ * A killed process, or a request in flight, may hold a file for a moment.
+ */
+int dio_umount(const char *dir)
+{
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		if (!umount2(dir, UMOUNT_NOFOLLOW))
+			return 0;
+		if (errno != EBUSY)
+			break;
+		usleep(50000);
+	}
+	fail(errno, "umount %s: %m", dir);
+	umount2(dir, MNT_DETACH);
+	return -EBUSY;
+}
+
+/**
+ * dio_fs_create() - make a disk with an ext2 on it and mount that
+ * @fs: what it is to be like; gets the mount point
+ */
+int dio_fs_create(struct dio_fs *fs)
+{
+	int err = dio_disk_create(&fs->disk);
+
+	if (err)
+		return err;
+	err = dio_mkfs_ext2(fs->disk.path, fs->block_size);
+	if (err)
+		goto no_disk;
+	snprintf(fs->dir, sizeof(fs->dir), "/tmp/%s", fs->disk.name);
+	mkdir("/tmp", 01777);
+	if (mkdir(fs->dir, 0700)) {
+		err = fail(errno, "%s: %m", fs->dir);
+		goto no_disk;
+	}
+	err = dio_mount(fs->disk.path, "ext2", fs->dir);
+	if (!err)
+		return 0;
+	rmdir(fs->dir);
+no_disk:
+	fs->dir[0] = '\0';
+	dio_disk_destroy(&fs->disk);
+	return err;
+}
+
+/**
+ * dio_fs_remount() - unmount and mount again, so that nothing is cached
+ * @fs: the filesystem
+ */
+int dio_fs_remount(struct dio_fs *fs)
+{
+	int err = dio_umount(fs->dir);
+
+	return err ?: dio_mount(fs->disk.path, "ext2", fs->dir);
+}
+
+/**
+ * dio_fs_check() - unmount, check with e2fsck, mount again
+ * @fs: the filesystem
+ */
+int dio_fs_check(struct dio_fs *fs)
+{
+	int err = dio_umount(fs->dir);
+	int bad;
+
+	if (err)
+		return err;
+	bad = dio_fsck_ext2(fs->disk.path);
+	return bad ?: dio_mount(fs->disk.path, "ext2", fs->dir);
+}
+
+/**
+ * dio_fs_destroy() - unmount and take the disk away
+ * @fs: the filesystem
+ */
+void dio_fs_destroy(struct dio_fs *fs)
+{
+	if (fs->dir[0]) {
+		dio_umount(fs->dir);
+		rmdir(fs->dir);
+		fs->dir[0] = '\0';
+	}
+	dio_disk_destroy(&fs->disk);
+}
+
+/* ---- targets that stay until the program ends ---- */
+
+#define TARGETS 8
+
+static struct dio_target *targets;
+static pid_t targets_owner;
+
+static void targets_destroy(void)
+{
+	int i;
+
+	if (getpid() != targets_owner)
+		return;
+	for (i = 0; i < TARGETS; i++)
+		if (targets[i].state == 1)
+			dio_fs_destroy(&targets[i].fs);
+}
+
+/* Shared memory: each test is a process of its own. */
+static void __attribute__((constructor)) targets_init(void)
+{
+	targets = mmap(NULL, TARGETS * sizeof(*targets), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (targets == MAP_FAILED)
+		abort();
+	targets_owner = getpid();
+	atexit(targets_destroy);
+}
+
+/**
+ * dio_target() - the target with these block sizes, made at its first use
+ * @lbs: logical block size of the disk
+ * @block_size: ext2's block size, 0 for the bare block device
+ *
+ * Return: the target; its state is negative if it could not be made.
+ */
+struct dio_target *dio_target(unsigned int lbs, unsigned int block_size)
+{
+	struct dio_target *t = targets;
+	int err;
+
+	while (t->state && (t->lbs != lbs || t->block_size != block_size))
+		t++;
+	if (t->state)
+		return t;
+	t->lbs = lbs;
+	t->block_size = block_size;
+	t->fs.block_size = block_size;
+	t->fs.disk.lbs = lbs;
+	t->fs.disk.poll_queues = 1;
+	err = block_size ? dio_fs_create(&t->fs) : dio_disk_create(&t->fs.disk);
+	t->state = err ?: 1;
+	if (err)
+		snprintf(t->why, sizeof(t->why), "%s", why);
+	return t;
+}
+
+/**
+ * dio_target_path() - the file (or device) that a test works on
+ * @t: the target
+ */
+char *dio_target_path(struct dio_target *t)
+{
+	static char path[PATH_MAX];
+
+	if (t->block_size)
+		snprintf(path, sizeof(path), "%s/f", t->fs.dir);
+	else
+		snprintf(path, sizeof(path), "%s", t->fs.disk.path);
+	return path;
+}
+
+/**
+ * dio_target_open() - open the target's file, or its device
+ * @t: the target
+ * @flags: open(2) flags; a device takes no notice of O_CREAT and O_TRUNC
+ */
+int dio_target_open(struct dio_target *t, int flags)
+{
+	int fd;
+
+	if (!t->block_size)
+		flags &= ~(O_CREAT | O_TRUNC);
+	fd = open(dio_target_path(t), flags, 0600);
+	if (fd < 0)
+		return fail(errno, "%s: %m", dio_target_path(t));
+	return fd;
+}
+
+/* ---- data ---- */
+
+/**
+ * dio_alloc() - memory that starts on a page boundary, zeroed, present
+ * @len: in bytes; free it with munmap(2)
+ */
+void *dio_alloc(size_t len)
+{
+	void *buf = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (buf == MAP_FAILED) {
+		perror("# mmap");
+		abort();
+	}
+	return buf;
+}
+
+static __u64 pattern(__u64 pos, __u32 seed)
+{
+	__u64 x = ((pos >> 3) + 1 + ((__u64)seed << 40)) *
+		     0x9e3779b97f4a7c15ULL;
+
+	return x ^ (x >> 29);
+}
+
+static unsigned char pattern_byte(__u64 pos, __u32 seed)
+{
+	return pattern(pos, seed) >> (8 * (pos & 7));
+}
+
+/**
+ * dio_fill() - fill memory with a pattern that tells its place
+ * @buf: memory
+ * @len: in bytes
+ * @pos: place in the file of its first byte
+ * @seed: which pattern
+ */
+void dio_fill(void *buf, size_t len, __u64 pos, __u32 seed)
+{
+	unsigned char *p = buf;
+	__u64 word;
+
+	for (; len && (pos & 7); len--)
+		*p++ = pattern_byte(pos++, seed);
+	for (; len >= 8; len -= 8, p += 8, pos += 8) {
+		word = pattern(pos, seed);
+		memcpy(p, &word, 8);
+	}
+	while (len--)
+		*p++ = pattern_byte(pos++, seed);
+}
+
+/**
+ * dio_differs() - does memory hold what dio_fill() put there?
+ * @buf: memory
+ * @len: in bytes
+ * @pos: place in the file of its first byte
+ * @seed: which pattern
+ *
+ * Return: -1 if every byte is as it should be, else the first that is not.
+ */
+ssize_t dio_differs(const void *buf, size_t len, __u64 pos, __u32 seed)
+{
+	const unsigned char *p = buf;
+	__u64 word;
+	size_t i = 0;
+
+	while (i < len) {
+		if (!((pos + i) & 7) && len - i >= 8) {
+			word = pattern(pos + i, seed);
+			if (!memcmp(p + i, &word, 8)) {
+				i += 8;
+				continue;
+			}
+		}
+		if (p[i] != pattern_byte(pos + i, seed))
+			return i;
+		i++;
+	}
+	return -1;
+}
+
+/**
+ * dio_not_byte() - is memory full of one byte?
+ * @buf: memory
+ * @len: in bytes
+ * @byte: the byte
+ *
+ * Return: -1 if it is, else where the first other byte is.
+ */
+ssize_t dio_not_byte(const void *buf, size_t len, unsigned char byte)
+{
+	const unsigned char *p = buf;
+	size_t i;
+
+	if (!len || (p[0] == byte && !memcmp(p, p + 1, len - 1)))
+		return -1;
+	for (i = 0; p[i] == byte; i++)
+		;
+	return i;
+}
+
+/**
+ * dio_has_byte_run() - is there a sector's beginning of one byte only?
+ * @buf: memory
+ * @len: in bytes
+ * @byte: the byte
+ *
+ * Looks at 64 bytes at the start of each 512: a pattern never looks so.
+ */
+bool dio_has_byte_run(const void *buf, size_t len, unsigned char byte)
+{
+	const unsigned char *p = buf;
+	size_t i;
+
+	for (i = 0; i + 64 <= len; i += 512)
+		if (dio_not_byte(p + i, 64, byte) < 0)
+			return true;
+	return false;
+}
+
+/* ---- I/O by any method ---- */
+
+const char *dio_method_name(enum dio_method m)
+{
+	static const char * const names[DIO_METHODS] = {
+		[DIO_SYNC] = "sync",
+		[DIO_VEC] = "vec",
+		[DIO_AIO] = "libaio",
+		[DIO_URING] = "io_uring",
+		[DIO_URING_FIXED] = "io_uring fixed buffer",
+		[DIO_URING_POLL] = "io_uring polled",
+	};
+
+	return names[m];
+}
+
+static ssize_t rw_sync(enum dio_dir dir, int fd, void *buf, size_t len,
+		       off_t pos)
+{
+	ssize_t n = dir == DIO_WRITE ? pwrite(fd, buf, len, pos) :
+				       pread(fd, buf, len, pos);
+
+	return n < 0 ? -errno : n;
+}
+
+/* Pieces of a page or three, or of sectors if pages do not fit. */
+static ssize_t rw_vec(enum dio_dir dir, int fd, void *buf, size_t len,
+		      off_t pos)
+{
+	size_t unit = len % 4096 ? 512 : 4096, done, piece;
+	struct iovec iov[IOV_MAX];
+	int nr = 0;
+	ssize_t n;
+
+	for (done = 0; done < len; done += piece) {
+		piece = unit * (1 + nr % 3);
+		if (piece > len - done || nr == IOV_MAX - 1)
+			piece = len - done;
+		iov[nr].iov_base = (char *)buf + done;
+		iov[nr++].iov_len = piece;
+	}
+	n = dir == DIO_WRITE ? pwritev(fd, iov, nr, pos) :
+			       preadv(fd, iov, nr, pos);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t rw_aio(enum dio_dir dir, int fd, void *buf, size_t len,
+		      off_t pos)
+{
+	static __thread io_context_t ctx;
+	struct iocb cb, *cbs[] = { &cb };
+	struct io_event ev;
+	int ret;
+
+	if (!ctx) {
+		ret = io_setup(4, &ctx);
+		if (ret)
+			return fail(EOPNOTSUPP, "io_setup: %s", strerror(-ret));
+	}
+	if (dir == DIO_WRITE)
+		io_prep_pwrite(&cb, fd, buf, len, pos);
+	else
+		io_prep_pread(&cb, fd, buf, len, pos);
+	ret = io_submit(ctx, 1, cbs);
+	if (ret != 1)
+		return ret;
+	do
+		ret = io_getevents(ctx, 1, 1, &ev, NULL);
+	while (ret == -EINTR);
+	return ret == 1 ? (ssize_t)ev.res : ret;
+}
+
+static struct io_uring *ring_get(bool poll)
+{
+	static __thread struct io_uring rings[2];
+	struct io_uring *ring = &rings[poll];
+
+	if (!ring->ring_fd &&
+	    io_uring_queue_init(4, ring, poll ? IORING_SETUP_IOPOLL : 0))
+		return NULL;
+	return ring;
+}
+
+static ssize_t rw_uring(enum dio_method m, enum dio_dir dir, int fd, void *buf,
+			size_t len, off_t pos)
+{
+	struct io_uring *ring = ring_get(m == DIO_URING_POLL);
+	bool fixed = m == DIO_URING_FIXED;
+	struct iovec iov = { buf, len };
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe *cqe;
+	ssize_t ret;
+
+	if (!ring)
+		return fail(EOPNOTSUPP, "io_uring_setup: %m");
+	if (fixed) {
+		ret = io_uring_register_buffers(ring, &iov, 1);
+		if (ret)
+			return ret;
+	}
+	sqe = io_uring_get_sqe(ring);
+	if (dir == DIO_WRITE)
+		io_uring_prep_write(sqe, fd, buf, len, pos);
+	else
+		io_uring_prep_read(sqe, fd, buf, len, pos);
+	if (fixed)
+		sqe->opcode = dir == DIO_WRITE ? IORING_OP_WRITE_FIXED :
+						 IORING_OP_READ_FIXED;
+	ret = io_uring_submit(ring);
+	if (ret == 1) {
+		do
+			ret = io_uring_wait_cqe(ring, &cqe);
+		while (ret == -EINTR);
+		if (!ret) {
+			ret = cqe->res;
+			io_uring_cqe_seen(ring, cqe);
+		}
+	}
+	if (fixed)
+		io_uring_unregister_buffers(ring);
+	return ret;
+}
+
+/**
+ * dio_rw() - read or write once
+ * @m: by which method
+ * @dir: DIO_READ or DIO_WRITE
+ * @fd: open file
+ * @buf: memory
+ * @len: in bytes
+ * @pos: where in the file
+ *
+ * Return: bytes transferred, or -errno.
+ */
+ssize_t dio_rw(enum dio_method m, enum dio_dir dir, int fd, void *buf,
+	       size_t len, off_t pos)
+{
+	switch (m) {
+	case DIO_SYNC:
+		return rw_sync(dir, fd, buf, len, pos);
+	case DIO_VEC:
+		return rw_vec(dir, fd, buf, len, pos);
+	case DIO_AIO:
+		return rw_aio(dir, fd, buf, len, pos);
+	default:
+		return rw_uring(m, dir, fd, buf, len, pos);
+	}
+}
+
+/**
+ * dio_can() - does this file take this method?
+ * @m: the method
+ * @fd: open for reading
+ */
+bool dio_can(enum dio_method m, int fd)
+{
+	ssize_t ret = 0;
+	void *buf;
+
+	if (m == DIO_AIO || m >= DIO_URING) {
+		buf = dio_alloc(4096);
+		ret = dio_rw(m, DIO_READ, fd, buf, 4096, 0);
+		munmap(buf, 4096);
+	}
+	return ret != -EOPNOTSUPP;
+}
+
+/**
+ * dio_statx() - what alignment a file asks for
+ * @fd: the file
+ * @mem_align: gets the memory alignment in bytes, 0 if there is no direct I/O
+ * @offset_align: gets the alignment of offset and length in bytes
+ *
+ * Return: 0, or -EOPNOTSUPP if the filesystem does not tell.
+ */
+int dio_statx(int fd, unsigned int *mem_align, unsigned int *offset_align)
+{
+	struct statx stx;
+
+	if (syscall(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx))
+		return fail(errno, "statx: %m");
+	if (!(stx.stx_mask & STATX_DIOALIGN))
+		return fail(EOPNOTSUPP, "statx does not tell STATX_DIOALIGN");
+	*mem_align = stx.stx_dio_mem_align;
+	*offset_align = stx.stx_dio_offset_align;
+	return 0;
+}
+
+/* ---- tracepoints ---- */
+
+static char trace_dir[64];
+
+static int trace_file(const char *file, const char *fmt, ...)
+{
+	char path[PATH_MAX], text[128];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(path, sizeof(path), "%s/%s", trace_dir, file);
+	return write_file(path, text);
+}
+
+/**
+ * dio_trace_start() - begin to record a device's BIOs and requests
+ * @dev: block device node
+ *
+ * In a tracing instance of its own, so that nobody else's tracing is disturbed.
+ */
+int dio_trace_start(const char *dev)
+{
+	unsigned int id;
+	struct stat st;
+	int err;
+
+	if (access(TRACEFS "/instances", F_OK) &&
+	    mount("tracefs", TRACEFS, "tracefs", 0, NULL))
+		return fail(errno, "tracefs cannot be mounted: %m");
+	if (access(TRACEFS "/events/block/block_bio_queue", F_OK))
+		return fail(ENOENT, "no block tracepoints (CONFIG_BLK_DEV_IO_TRACE)");
+	if (stat(dev, &st))
+		return fail(errno, "%s: %m", dev);
+	snprintf(trace_dir, sizeof(trace_dir), TRACEFS "/instances/dio%d",
+		 getpid());
+	if (mkdir(trace_dir, 0700))
+		return fail(errno, "%s: %m", trace_dir);
+	id = major(st.st_rdev) << 20 | minor(st.st_rdev);
+	err = trace_file("events/block/block_bio_queue/filter", "dev == %u", id);
+	err = err ?: trace_file("events/block/block_rq_issue/filter",
+				"dev == %u", id);
+	err = err ?: trace_file("events/block/block_bio_queue/enable", "1");
+	err = err ?: trace_file("events/block/block_rq_issue/enable", "1");
+	if (err)
+		rmdir(trace_dir);
+	return err;
+}
+
+static bool trace_parse(const char *line, struct dio_bio *bio)
+{
+	const char *p = strstr(line, ": block_");
+	int ma, mi;
+
+	memset(bio, 0, sizeof(*bio));
+	if (!p || line[0] == '#')
+		return false;
+	if (sscanf(p, ": block_%15[a-z_]: %d,%d %11s", bio->event, &ma, &mi,
+		   bio->rwbs) != 4)
+		return false;
+	if (!strcmp(bio->event, "bio_queue"))
+		return sscanf(p, ": block_bio_queue: %*d,%*d %*s %llu + %u",
+			      &bio->sector, &bio->sectors) == 2;
+	p = strchr(p, ')');
+	return p && sscanf(p, ") %llu + %u %23[a-z]", &bio->sector,
+			   &bio->sectors, bio->ioprio) >= 2;
+}
+
+/**
+ * dio_trace_stop() - stop recording
+ * @bios: gets the events, oldest first
+ * @max: room in @bios
+ *
+ * Return: how many events there were, which may be more than @max.
+ */
+int dio_trace_stop(struct dio_bio *bios, int max)
+{
+	char path[PATH_MAX], line[512];
+	struct dio_bio bio;
+	int nr = 0;
+	FILE *f;
+
+	trace_file("events/block/block_bio_queue/enable", "0");
+	trace_file("events/block/block_rq_issue/enable", "0");
+	snprintf(path, sizeof(path), "%s/trace", trace_dir);
+	f = fopen(path, "r");
+	if (!f)
+		return fail(errno, "%s: %m", path);
+	while (fgets(line, sizeof(line), f)) {
+		if (!trace_parse(line, &bio))
+			continue;
+		if (nr < max)
+			bios[nr] = bio;
+		nr++;
+	}
+	fclose(f);
+	rmdir(trace_dir);
+	return nr;
+}
