@@ -26,8 +26,7 @@ const char *dio_why(void)
 }
 
 /* Note why something failed, on one line, and pass its error on. */
-static int __attribute__((format(printf, 2, 3)))
-fail(int err, const char *fmt, ...)
+static int fail(int err, const char *fmt, ...)
 {
 	va_list ap;
 	char *p;
@@ -877,6 +876,21 @@ bool dio_can(enum dio_method m, int fd)
 		munmap(buf, 4096);
 	}
 	return ret != -EOPNOTSUPP;
+}
+
+/**
+ * dio_next_method() - the next method that a file takes
+ * @m: method; begin with DIO_SYNC
+ * @fd: open for reading
+ *
+ * Return: a method, or DIO_METHODS after the last.
+ */
+enum dio_method dio_next_method(enum dio_method m, int fd)
+{
+	do
+		m++;
+	while (m < DIO_METHODS && !dio_can(m, fd));
+	return m;
 }
 
 /**

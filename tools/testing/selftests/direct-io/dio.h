@@ -47,9 +47,8 @@ const char *dio_why(void);
 
 int dio_run(const char *prog, ...) __attribute__((sentinel));
 bool dio_have(const char *prog);
-int dio_write_file(const char *path, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-long dio_read_long(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int dio_write_file(const char *path, const char *fmt, ...);
+long dio_read_long(const char *fmt, ...);
 long dio_vmstat(const char *name);
 int dio_drop_caches(void);
 double dio_now(void);
@@ -86,7 +85,7 @@ struct dio_disk {
 
 int dio_disk_create(struct dio_disk *d);
 int dio_disk_set(const struct dio_disk *d, const char *attr, const char *fmt,
-		 ...) __attribute__((format(printf, 3, 4)));
+		 ...);
 long dio_disk_queue(const struct dio_disk *d, const char *attr);
 void dio_disk_destroy(struct dio_disk *d);
 int dio_disk_fill(const struct dio_disk *d, unsigned char byte);
@@ -138,30 +137,6 @@ struct dio_target *dio_target(unsigned int lbs, unsigned int block_size);
 int dio_target_open(struct dio_target *t, int flags);
 char *dio_target_path(struct dio_target *t);
 
-/* The fixture that most programs use: one variant a target. */
-#define DIO_TARGET_FIXTURE(name)					\
-	FIXTURE(name) { struct dio_target *t; unsigned int lbs; };	\
-	FIXTURE_VARIANT(name) { unsigned int lbs; unsigned int block_size; }; \
-	FIXTURE_SETUP(name)						\
-	{								\
-		self->t = dio_target(variant->lbs, variant->block_size); \
-		if (self->t->state < 0)					\
-			SKIP(return, "%s", self->t->why);		\
-		self->lbs = variant->lbs;				\
-	}								\
-	FIXTURE_TEARDOWN(name) { }					\
-	struct dio_semicolon
-
-#define DIO_EXT2_VARIANTS(name)						\
-	FIXTURE_VARIANT_ADD(name, ext2_1k_on_512) { 512, 1024 };	\
-	FIXTURE_VARIANT_ADD(name, ext2_2k_on_512) { 512, 2048 };	\
-	FIXTURE_VARIANT_ADD(name, ext2_4k_on_512) { 512, 4096 };	\
-	FIXTURE_VARIANT_ADD(name, ext2_4k_on_4096) { 4096, 4096 }
-
-#define DIO_BDEV_VARIANTS(name)						\
-	FIXTURE_VARIANT_ADD(name, bdev_512) { 512, 0 };			\
-	FIXTURE_VARIANT_ADD(name, bdev_4096) { 4096, 0 }
-
 /* ---- data ---- */
 
 void *dio_alloc(size_t len);
@@ -188,12 +163,7 @@ const char *dio_method_name(enum dio_method m);
 ssize_t dio_rw(enum dio_method m, enum dio_dir dir, int fd, void *buf,
 	       size_t len, off_t pos);
 bool dio_can(enum dio_method m, int fd);
-
-/* For each method that @fd takes; polling only where the queue polls. */
-#define dio_for_each_method(m, fd)					\
-	for (m = 0; m < DIO_METHODS; m++)				\
-		if (!dio_can(m, fd)) {					\
-		} else
+enum dio_method dio_next_method(enum dio_method m, int fd);
 
 int dio_statx(int fd, unsigned int *mem_align, unsigned int *offset_align);
 
