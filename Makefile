@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+
+BASE ?= 7.3
+export BASE KSRC LLVM DEBUG PRISTINE JOBS TESTS
+
+# Whether BASE was given: without it, check goes over all of its runs.
+ONE := $(if $(filter-out file undefined,$(origin BASE))$(KSRC),1)
+
+help:
+	@sed -n 's/^#: \{0,1\}//p' Makefile
+
+#: direct-to-BIO for Linux
+#:
+#:   make run         boot our kernel in QEMU and show direct I/O at work; on a
+#:                    terminal, leaves you at a shell in the guest
+#:   make check       all tests: 7.3, 7.3 with DEBUG=1, 6.12; one of them when
+#:                    BASE or KSRC is given
+#:   make check-base  the same tests on the pristine kernels
+#:   make tree        assemble the patched kernel sources in build/<base>/tree
+#:   make build       build the kernel, the selftests and raw(8) from them
+#:   make series      write the patches as mail to build/series/<base>/
+#:   make lint        checkpatch, sparse, W=1 and kernel-doc on what we touch
+#:   make rebase      which topic still applies to KSRC; changes nothing
+#:   make deb         Debian packages of a full kernel with the series
+#:   make clean       remove build/
+#:
+#: Variables, all of them also from the environment:
+#:
+#:   BASE=7.3         the kernel to work on, 7.3 or 6.12
+#:   KSRC=dir         a kernel tree of your own instead, a git clone or an
+#:                    unpacked tarball; it is only read
+#:   DEBUG=1          KASAN, lockdep, kmemleak, fault injection and more
+#:   LLVM=1           build with clang and lld
+#:   PRISTINE=1       build the kernel without our patches
+#:   JOBS=n           compilers at a time; one for each processor by default
+#:   TESTS='a b'      make check: only these selftests
+#:
+#: Sources, packages and the compiler cache are kept in ~/.cache/direct-bio
+#: (XDG_CACHE_HOME). Missing Debian packages are installed, by root or sudo.
+
+tree build run:
+	@harness/$@.sh
+
+check:
+	@harness/check.sh $(if $(ONE),"$$BASE:$$DEBUG",7.3: 7.3:1 6.12:)
+
+check-base:
+	@PRISTINE=1 harness/check.sh $(if $(ONE),"$$BASE:$$DEBUG",7.3: 6.12:)
+
+series rebase lint deb:
+	@harness/pristine.sh harness/$@.sh
+
+clean:
+	rm -rf build
+
+.PHONY: help tree build run check check-base series rebase lint deb clean

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Read by the other scripts with ".": places, the variables of the Makefile,
+# and how progress and errors are told. Everything goes to standard error;
+# standard output is kept for results.
+
+ROOT=$(cd "$(dirname "$0")/.." && pwd)
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/direct-bio
+: "${BASE:=7.3}" "${KSRC:=}" "${LLVM:=}" "${DEBUG:=}" "${PRISTINE:=}"
+: "${JOBS:=$(nproc)}" "${DIO_START:=$(date +%s)}"
+export BASE KSRC LLVM DEBUG PRISTINE JOBS DIO_START
+LC_ALL=C
+export LC_ALL
+
+# The kernel's Makefiles shall not see the variables of ours.
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
+kmake()
+{
+	env -u BASE -u KSRC -u LLVM -u DEBUG -u PRISTINE make "$@"
+}
+
+say()
+{
+	printf '[%4d s] %s\n' "$(($(date +%s) - DIO_START))" "$*" >&2
+}
+
+die()
+{
+	echo "${0##*/}: $*" >&2
+	exit 1
+}
+
+# step WHAT COMMAND...: a line before, a line with the duration after. Not for
+# shell functions: "set -e" does not hold inside them here.
+step()
+{
+	what=$1 began=$(date +%s)
+	shift
+	say "$what ..."
+	"$@" || die "$what: failed (status $?)"
+	say "$what: $(($(date +%s) - began)) s"
+}
+
+# space DIR MIB: DIR is on a disk with that much room, or a clear end.
+space()
+{
+	mkdir -p "$1"
+	free=$(df -Pk "$1" | awk 'NR == 2 { print int($4 / 1024) }')
+	[ "$free" -ge "$2" ] ||
+		die "$1 has $free MiB free and $2 MiB are needed"
+}
+
+# Tells which sources these variables mean:
+#   SRC    the pristine sources, never written to
+#   PBASE  the base whose patches fit: 7.3 or 6.12
+#   NAME   the folder under build/ that belongs to them
+#   TREE   the assembled tree
+#   OUT    where this kernel is built
+resolve()
+{
+	if [ -n "$KSRC" ]; then
+		SRC=$(cd "$KSRC" && pwd -P) || die "KSRC=$KSRC: no such folder"
+		[ -f "$SRC/Kbuild" ] || die "KSRC=$KSRC: not a kernel tree"
+		case $(kmake -s -C "$SRC" kernelversion) in
+		6.12 | 6.12.*) PBASE=6.12 ;;
+		*) PBASE=7.3 ;;
+		esac
+		NAME=${SRC##*/}-$(printf %s "$SRC" | cksum | cut -d' ' -f1)
+	else
+		SRC=$("$ROOT/harness/fetch.sh" "$BASE")
+		PBASE=${SRC##*/linux-}
+		BASE=$PBASE
+		NAME=$PBASE
+	fi
+	flavour=ours
+	if [ -n "$PRISTINE" ]; then flavour=pristine; fi
+	if [ -n "$DEBUG" ]; then flavour=${flavour#ours}debug; fi
+	if [ -n "$LLVM" ]; then flavour=$flavour-llvm; fi
+	TREE=$ROOT/build/$NAME/tree
+	if [ -n "$PRISTINE" ]; then TREE=$TREE-pristine; fi
+	OUT=$ROOT/build/$NAME/$flavour
+}

@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# setup.sh [package...]: installs the Debian packages that are missing, by
+# default those for building, booting and testing.
+set -eu
+. "$(dirname "$0")/common.sh"
+
+build="gcc libc6-dev make flex bison bc libelf-dev patch git ccache cpio kmod
+	xz-utils rsync perl liburing-dev libaio-dev gcc-multilib"
+guest="qemu-system-x86 busybox-static e2fsprogs fio dmsetup strace dosfstools"
+if [ $# = 0 ]; then
+	# shellcheck disable=SC2086 # a list
+	set -- $build $guest
+	if [ -n "$LLVM" ]; then set -- "$@" clang lld llvm; fi
+	# File systems for the tests: a test skips what Debian does not have.
+	maybe="exfatprogs udftools jfsutils nilfs-tools ntfs-3g hfsprogs"
+else
+	maybe=
+fi
+
+installed()
+{
+	dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "$@" 2>/dev/null |
+		awk '$1 == "ii" { print $2 }'
+}
+
+missing()
+{
+	have=" $(installed "$@" | tr '\n' ' ')"
+	for p in "$@"; do
+		case $have in
+		*" $p "*) ;;
+		*) echo "$p" ;;
+		esac
+	done
+}
+
+candidates()
+{
+	apt-cache policy "$@" | awk '
+	/^[^ ]/ { sub(":$", ""); name = $0 }
+	$1 == "Candidate:" && $2 != "(none)" { print name }'
+}
+
+root()
+{
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "neither root nor sudo: cannot run $*"
+	fi
+}
+
+want=$(missing "$@")
+# shellcheck disable=SC2086 # a list
+also=$([ -z "$maybe" ] || missing $maybe)
+if [ -n "$also" ]; then
+	# shellcheck disable=SC2086 # a list
+	also=$(candidates $also)
+fi
+if [ -n "$want$also" ]; then
+	list=$(echo $want $also)
+	# shellcheck disable=SC2086 # a list
+	if [ "$(candidates $want | wc -l)" -lt "$(echo $want | wc -w)" ]; then
+		say "apt-get update: not all of these are known: $list"
+		root apt-get -qq update >&2
+		# shellcheck disable=SC2086 # a list
+		if [ -n "$maybe" ]; then
+			also=$(candidates $(missing $maybe))
+			list=$(echo $want $also)
+		fi
+	fi
+	say "installing $list"
+	# shellcheck disable=SC2086 # a list
+	root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y \
+		--no-install-recommends $list >"${TMPDIR:-/tmp}/direct-bio-apt.log" 2>&1 </dev/null || {
+		cat "${TMPDIR:-/tmp}/direct-bio-apt.log" >&2
+		die "apt-get could not install $list"
+	}
+fi
