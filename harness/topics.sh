@@ -49,7 +49,7 @@ message()
 	/^Subject:/ { name = ""; head = 1; next }
 	head && $1 == "Topic:" { name = $2 }
 	head && /^$/ { head = 0; blank = 1; next }
-	head || name != topic || /^#/ { next }
+	head || name != topic { next }
 	/^$/ { blank = 1; next }
 	{ if (blank) print ""; blank = 0; print }
 	' "$series"
