@@ -358,7 +358,7 @@ int dio_disk_fill(const struct dio_disk *d, unsigned char byte)
 	buf = dio_alloc(MIB);
 	memset(buf, byte, MIB);
 	for (i = 0; i < d->mib && !err; i++)
-		if (pwrite(fd, buf, MIB, i * MIB) != (ssize_t)MIB)
+		if (pwrite(fd, buf, MIB, i * MIB) != MIB)
 			err = fail(errno ?: EIO, "%s: filling: %m", d->path);
 	munmap(buf, MIB);
 	close(fd);
@@ -549,6 +549,7 @@ struct dio_target *dio_target(unsigned int lbs, unsigned int block_size)
 	t->block_size = block_size;
 	t->fs.block_size = block_size;
 	t->fs.disk.lbs = lbs;
+	t->fs.disk.mib = 32;
 	t->fs.disk.poll_queues = 1;
 	err = block_size ? dio_fs_create(&t->fs) : dio_disk_create(&t->fs.disk);
 	t->state = err ?: 1;
@@ -587,6 +588,34 @@ int dio_target_open(struct dio_target *t, int flags)
 	if (fd < 0)
 		return fail(errno, "%s: %m", dio_target_path(t));
 	return fd;
+}
+
+/**
+ * dio_target_mark() - leave a byte in every free block of the filesystem
+ * @t: the target
+ * @byte: the byte
+ *
+ * What a new block then holds, if it is neither written nor zeroed, is known.
+ */
+int dio_target_mark(struct dio_target *t, unsigned char byte)
+{
+	int fd = dio_target_open(t, O_WRONLY | O_CREAT | O_TRUNC);
+	void *buf;
+	int err = 0;
+
+	if (fd < 0)
+		return fd;
+	buf = dio_alloc(MIB);
+	memset(buf, byte, MIB);
+	while (write(fd, buf, MIB) > 0)
+		;
+	if (errno != ENOSPC)
+		err = fail(errno, "filling %s: %m", t->fs.dir);
+	munmap(buf, MIB);
+	fsync(fd);
+	close(fd);
+	unlink(dio_target_path(t));
+	return err ?: dio_drop_caches();
 }
 
 /* ---- data ---- */

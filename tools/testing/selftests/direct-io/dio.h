@@ -31,8 +31,8 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 240
 
-#define KIB 1024UL
-#define MIB (1024UL * KIB)
+#define KIB 1024L
+#define MIB (1024 * KIB)
 
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x00000008
@@ -136,6 +136,7 @@ struct dio_target {
 struct dio_target *dio_target(unsigned int lbs, unsigned int block_size);
 int dio_target_open(struct dio_target *t, int flags);
 char *dio_target_path(struct dio_target *t);
+int dio_target_mark(struct dio_target *t, unsigned char byte);
 
 /* ---- data ---- */
 
