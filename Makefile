@@ -3,8 +3,8 @@
 BASE ?= 7.3
 export BASE KSRC LLVM DEBUG PRISTINE JOBS TESTS
 
-# Whether BASE was given: without it, check goes over all of its runs.
-ONE := $(if $(filter-out file undefined,$(origin BASE))$(KSRC),1)
+# Whether one kernel was asked for: without it, check goes over all of its runs.
+ONE := $(if $(filter-out file undefined,$(origin BASE))$(KSRC)$(DEBUG),1)
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -14,7 +14,7 @@ help:
 #:   make run         boot our kernel in QEMU and show direct I/O at work; on a
 #:                    terminal, leaves you at a shell in the guest
 #:   make check       all tests: 7.3, 7.3 with DEBUG=1, 6.12; one of them when
-#:                    BASE or KSRC is given
+#:                    BASE, KSRC or DEBUG is given
 #:   make check-base  the same tests on the pristine kernels
 #:   make tree        assemble the patched kernel sources in build/<base>/tree
 #:   make build       build the kernel, the selftests and raw(8) from them
