@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Writes the series as mail to build/series/<base>/, one topic a commit, and
-# proves that "git am" turns the pristine sources into the assembled ones.
+# series.sh [dir]: writes the series as mail to build/series/<base>/ or to the
+# folder given, one topic a commit, and proves that "git am" turns the pristine
+# sources into the assembled ones.
 #
 # The commits are made in a small repository that holds only the files that the
 # series touches. FULL=1 also applies the mail to the whole pristine tree.
@@ -12,7 +13,7 @@ set -eu
 
 resolve
 topics=$ROOT/harness/topics.sh
-out=$ROOT/build/series/$NAME
+out=${1:-$ROOT/build/series/$NAME}
 
 ident=$(git -C "$ROOT" -c user.useConfigOnly=true var GIT_AUTHOR_IDENT 2>&1) ||
 	die "git does not know who you are, and each mail needs an author and a
@@ -131,7 +132,8 @@ if [ "${FULL:-0}" = 1 ]; then
 fi
 
 mv "$tmp/cover" "$tmp/mail/0000-cover-letter.patch"
+mkdir -p "$(dirname "$out")"
 rm -rf "$out"
 mv "$tmp/mail" "$out"
-echo "build/series/$NAME: $(sgit rev-list --count "$start"..HEAD) patches and a" \
+echo "${out#"$ROOT/"}: $(sgit rev-list --count "$start"..HEAD) patches and a" \
 	"cover letter against Linux $version; git am gives the assembled tree"
