@@ -3,6 +3,7 @@
 #
 # fetch.sh BASE: prints the folder of that base's pristine sources; downloads
 # and unpacks Debian's package of them first, if they are not there yet.
+# fetch.sh BASE PACKAGE: prints the file of another package that goes with it.
 #
 # A suite that this machine does not have is read with an apt configuration of
 # its own. apt checks the signatures either way. What is unfinished has a name
@@ -12,7 +13,8 @@ set -eu
 
 base=$1
 dir=$CACHE/linux-$base
-package=linux-source-$base
+package=${2:-linux-source-$base}
+wanted=${2:-}
 apt=$CACHE/apt
 
 case $base in
@@ -23,7 +25,12 @@ esac
 
 done_already()
 {
-	if [ -d "$dir" ]; then
+	if [ -n "$wanted" ]; then
+		if [ -n "$(deb)" ]; then
+			deb
+			exit
+		fi
+	elif [ -d "$dir" ]; then
 		echo "$dir"
 		exit
 	fi
@@ -125,6 +132,7 @@ give a kernel tree of that version: KSRC=dir"
 	fi
 	update_private
 	if ! known private; then
+		[ -z "$wanted" ] || die "$package is not on $suites"
 		say "*** $package is no longer on $suites: using 6.12 INSTEAD ***"
 		exec 9>&-
 		exec "$0" 6.12
@@ -144,6 +152,7 @@ flock 9
 done_already
 
 if [ -z "$(deb)" ]; then get_package; fi
+done_already
 space "$CACHE" 2500
 tmp=$CACHE/unpack.tmp
 rm -rf "$tmp"
