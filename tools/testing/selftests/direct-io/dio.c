@@ -7,8 +7,11 @@
 #include <libaio.h>
 #include <liburing.h>
 #include <limits.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/stat.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -941,6 +944,31 @@ int dio_statx(int fd, unsigned int *mem_align, unsigned int *offset_align)
 	*mem_align = stx.stx_dio_mem_align;
 	*offset_align = stx.stx_dio_offset_align;
 	return 0;
+}
+
+/**
+ * dio_physical() - where on the disk a byte of a file is
+ * @fd: file on ext2, or block device
+ * @pos: the byte
+ *
+ * Return: byte on the disk, or -errno; -ENXIO for a hole.
+ */
+long long dio_physical(int fd, off_t pos)
+{
+	struct {
+		struct fiemap map;
+		struct fiemap_extent extent;
+	} f = { .map = { .fm_start = pos, .fm_length = 1,
+			 .fm_extent_count = 1, .fm_flags = FIEMAP_FLAG_SYNC } };
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISBLK(st.st_mode))
+		return pos;
+	if (ioctl(fd, FS_IOC_FIEMAP, &f.map))
+		return fail(errno, "FIEMAP: %m");
+	if (!f.map.fm_mapped_extents || f.extent.fe_logical > (__u64)pos)
+		return fail(ENXIO, "a hole at %ld", (long)pos);
+	return f.extent.fe_physical + (pos - f.extent.fe_logical);
 }
 
 /* ---- tracepoints ---- */

@@ -166,6 +166,7 @@ ssize_t dio_rw(enum dio_method m, enum dio_dir dir, int fd, void *buf,
 bool dio_can(enum dio_method m, int fd);
 enum dio_method dio_next_method(enum dio_method m, int fd);
 
+long long dio_physical(int fd, off_t pos);
 int dio_statx(int fd, unsigned int *mem_align, unsigned int *offset_align);
 
 /* ---- tracepoints ---- */

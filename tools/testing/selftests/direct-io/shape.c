@@ -13,11 +13,27 @@
 
 #define MAX_BIOS 4096
 
-/* A bare disk that keeps its data, and an ext2. */
-FIXTURE(shape) {
+/* A disk, with an ext2 or without, and the events seen there. */
+struct traced {
 	struct dio_fs fs;
 	struct dio_bio *bio;
 	int nr;
+};
+
+static int traced_create(struct traced *t)
+{
+	int err;
+
+	t->fs.disk.poll_queues = 1;
+	err = t->fs.block_size ? dio_fs_create(&t->fs) :
+				 dio_disk_create(&t->fs.disk);
+	t->bio = mmap(NULL, MAX_BIOS * sizeof(*t->bio), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return err;
+}
+
+FIXTURE(shape) {
+	struct traced t;
 };
 
 FIXTURE_VARIANT(shape) {
@@ -32,33 +48,25 @@ FIXTURE_VARIANT_ADD(shape, ext2_4k) { 4096, 4096 };
 
 FIXTURE_SETUP(shape)
 {
-	int err;
-
-	self->fs.disk.lbs = variant->lbs;
-	self->fs.disk.max_sectors = 8192;
-	self->fs.disk.poll_queues = 1;
-	self->fs.block_size = variant->block_size;
-	err = variant->block_size ? dio_fs_create(&self->fs) :
-				    dio_disk_create(&self->fs.disk);
-	if (err)
+	self->t.fs.disk.lbs = variant->lbs;
+	self->t.fs.disk.max_sectors = 8192;
+	self->t.fs.block_size = variant->block_size;
+	if (traced_create(&self->t))
 		SKIP(return, "%s", dio_why());
-	self->bio = mmap(NULL, MAX_BIOS * sizeof(*self->bio),
-			 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			 -1, 0);
 }
 
 FIXTURE_TEARDOWN_PARENT(shape)
 {
-	dio_fs_destroy(&self->fs);
+	dio_fs_destroy(&self->t.fs);
 }
 
-static int open_on(FIXTURE_DATA(shape) *self, int flags)
+static int open_on(struct traced *t, int flags)
 {
 	char path[96];
 
-	if (!self->fs.block_size)
-		return open(self->fs.disk.path, flags & ~O_CREAT);
-	snprintf(path, sizeof(path), "%s/f", self->fs.dir);
+	if (!t->fs.block_size)
+		return open(t->fs.disk.path, flags & ~O_CREAT);
+	snprintf(path, sizeof(path), "%s/f", t->fs.dir);
 	return open(path, flags, 0600);
 }
 
@@ -66,9 +74,9 @@ static int open_on(FIXTURE_DATA(shape) *self, int flags)
  * The file, all of its blocks allocated and its mapping in memory, so that a
  * request on it needs no other I/O.
  */
-static int open_full(FIXTURE_DATA(shape) *self, size_t len)
+static int open_full(struct traced *t, size_t len)
 {
-	int fd = open_on(self, O_RDWR | O_CREAT | O_DIRECT);
+	int fd = open_on(t, O_RDWR | O_CREAT | O_DIRECT);
 	void *buf = dio_alloc(len);
 
 	if (fd >= 0 && (pwrite(fd, buf, len, 0) != (ssize_t)len || fsync(fd)))
@@ -115,27 +123,30 @@ static bool is_huge(void *buf)
 }
 
 /* Of the events, only BIOs of one direction. */
-static int bios(FIXTURE_DATA(shape) *self, char dir, struct dio_bio *out)
+static int bios(struct traced *t, char dir, struct dio_bio *out)
 {
 	int i, nr = 0;
 
-	for (i = 0; i < self->nr && i < MAX_BIOS; i++)
-		if (!strcmp(self->bio[i].event, "bio_queue") &&
-		    strchr(self->bio[i].rwbs, dir))
-			out[nr++] = self->bio[i];
+	for (i = 0; i < t->nr && i < MAX_BIOS; i++)
+		if (!strcmp(t->bio[i].event, "bio_queue") &&
+		    strchr(t->bio[i].rwbs, dir))
+			out[nr++] = t->bio[i];
 	return nr;
 }
 
-#define TRACED(what) do {						\
-	ASSERT_EQ(0, dio_trace_start(self->fs.disk.path))		\
+/* Do @what and keep what came to the disk meanwhile in @t. */
+#define TRACED(t, what) do {						\
+	struct traced *__t = (t);					\
+									\
+	ASSERT_EQ(0, dio_trace_start(__t->fs.disk.path))		\
 		TH_LOG("%s", dio_why());				\
 	what;								\
-	self->nr = dio_trace_stop(self->bio, MAX_BIOS);			\
-	ASSERT_LE(0, self->nr) TH_LOG("%s", dio_why());			\
+	__t->nr = dio_trace_stop(__t->bio, MAX_BIOS);			\
+	ASSERT_LE(0, __t->nr) TH_LOG("%s", dio_why());			\
 } while (0)
 
 /* How many pieces of the disk the file's first @len bytes are. */
-static int extents(FIXTURE_DATA(shape) *self, int fd, size_t len)
+static int extents(struct traced *t, int fd, size_t len)
 {
 	struct {
 		struct fiemap map;
@@ -144,7 +155,7 @@ static int extents(FIXTURE_DATA(shape) *self, int fd, size_t len)
 	unsigned int i;
 	int nr = 1;
 
-	if (!self->fs.block_size)
+	if (!t->fs.block_size)
 		return 1;
 	if (ioctl(fd, FS_IOC_FIEMAP, &f.map))
 		return -1;
@@ -162,14 +173,14 @@ TEST_F(shape, one_sector_is_one_bio)
 	void *buf = dio_alloc(4096);
 	int fd;
 
-	fd = open_full(self, 65536);
+	fd = open_full(&self->t, 65536);
 	ASSERT_LE(0, fd);
 	for (m = DIO_SYNC; m < DIO_METHODS; m = dio_next_method(m, fd)) {
-		TRACED(dio_rw(m, DIO_READ, fd, buf, variant->lbs, 4096));
-		ASSERT_EQ(1, bios(self, 'R', bio)) TH_LOG("%d events", self->nr);
+		TRACED(&self->t, dio_rw(m, DIO_READ, fd, buf, variant->lbs, 4096));
+		ASSERT_EQ(1, bios(&self->t, 'R', bio)) TH_LOG("%d events", self->t.nr);
 		EXPECT_EQ(variant->lbs / 512, bio[0].sectors);
-		TRACED(dio_rw(m, DIO_WRITE, fd, buf, variant->lbs, 4096));
-		ASSERT_EQ(1, bios(self, 'W', bio)) TH_LOG("%d events", self->nr);
+		TRACED(&self->t, dio_rw(m, DIO_WRITE, fd, buf, variant->lbs, 4096));
+		ASSERT_EQ(1, bios(&self->t, 'W', bio)) TH_LOG("%d events", self->t.nr);
 		EXPECT_EQ(variant->lbs / 512, bio[0].sectors);
 	}
 }
@@ -177,7 +188,7 @@ TEST_F(shape, one_sector_is_one_bio)
 TEST_F(shape, huge_page_is_one_bio_per_extent)
 {
 	struct dio_bio *bio = calloc(MAX_BIOS, sizeof(*bio));
-	unsigned long sectors = 0;
+	unsigned int sectors;
 	enum dio_method m;
 	void *buf;
 	int fd, i, nr, want;
@@ -185,16 +196,16 @@ TEST_F(shape, huge_page_is_one_bio_per_extent)
 	buf = alloc_huge();
 	if (!buf || !is_huge(buf))
 		SKIP(return, "no transparent huge page to be had");
-	fd = open_full(self, 2 * MIB);
+	fd = open_full(&self->t, 2 * MIB);
 	ASSERT_LE(0, fd);
-	want = extents(self, fd, 2 * MIB);
+	want = extents(&self->t, fd, 2 * MIB);
 	ASSERT_LT(0, want);
 	/* ext2 asks to submit before it reads an indirect block. */
 	for (m = DIO_SYNC; m < DIO_METHODS; m = dio_next_method(m, fd)) {
 		if (m == DIO_VEC)
 			continue;
-		TRACED(dio_rw(m, DIO_READ, fd, buf, 2 * MIB, 0));
-		nr = bios(self, 'R', bio);
+		TRACED(&self->t, dio_rw(m, DIO_READ, fd, buf, 2 * MIB, 0));
+		nr = bios(&self->t, 'R', bio);
 		if (!variant->block_size)
 			EXPECT_EQ(1, nr) TH_LOG("by %s", dio_method_name(m));
 		EXPECT_LE(want, nr);
@@ -202,9 +213,9 @@ TEST_F(shape, huge_page_is_one_bio_per_extent)
 			TH_LOG("by %s: %d extents", dio_method_name(m), want);
 		for (sectors = 0, i = 0; i < nr; i++)
 			sectors += bio[i].sectors;
-		EXPECT_EQ(4096, sectors);
-		TRACED(dio_rw(m, DIO_WRITE, fd, buf, 2 * MIB, 0));
-		nr = bios(self, 'W', bio);
+		EXPECT_EQ(4096U, sectors);
+		TRACED(&self->t, dio_rw(m, DIO_WRITE, fd, buf, 2 * MIB, 0));
+		nr = bios(&self->t, 'W', bio);
 		if (!variant->block_size)
 			EXPECT_EQ(1, nr) TH_LOG("by %s", dio_method_name(m));
 		EXPECT_GE(want + (variant->block_size == 1024 ? 8 : 2), nr)
@@ -230,15 +241,15 @@ TEST_F(shape, scattered_pages_fill_each_bio)
 			  mmap(buf + i * 4096, 4096, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_FIXED, mem,
 			       (pages - 1 - i) * 4096L));
-	fd = open_full(self, 3 * MIB);
+	fd = open_full(&self->t, 3 * MIB);
 	ASSERT_LE(0, fd);
 	/* 256 pages a BIO at most; a few more than three are no harm. */
-	TRACED(ASSERT_EQ(3 * MIB, pread(fd, buf, 3 * MIB, 0)));
-	nr = bios(self, 'R', bio);
+	TRACED(&self->t, ASSERT_EQ(3 * MIB, pread(fd, buf, 3 * MIB, 0)));
+	nr = bios(&self->t, 'R', bio);
 	EXPECT_LE(3, nr);
 	EXPECT_GE(4, nr);
-	TRACED(ASSERT_EQ(3 * MIB, pwrite(fd, buf, 3 * MIB, 0)));
-	nr = bios(self, 'W', bio);
+	TRACED(&self->t, ASSERT_EQ(3 * MIB, pwrite(fd, buf, 3 * MIB, 0)));
+	nr = bios(&self->t, 'W', bio);
 	EXPECT_LE(3, nr);
 	EXPECT_GE(4, nr);
 }
@@ -252,27 +263,27 @@ TEST_F(shape, sectors_cover_the_range_once)
 
 	if (variant->block_size)
 		SKIP(return, "a file's place on the disk comes into it");
-	fd = open_full(self, 8 * MIB);
+	fd = open_full(&self->t, 8 * MIB);
 	ASSERT_LE(0, fd);
-	TRACED(ASSERT_EQ(4 * MIB, pwrite(fd, buf, 4 * MIB, MIB)));
-	nr = bios(self, 'W', bio);
+	TRACED(&self->t, ASSERT_EQ(4 * MIB, pwrite(fd, buf, 4 * MIB, MIB)));
+	nr = bios(&self->t, 'W', bio);
 	for (i = 0; i < nr; i++) {
 		ASSERT_EQ(next, bio[i].sector);
 		next += bio[i].sectors;
 	}
-	EXPECT_EQ(2048 + 8192, next);
+	EXPECT_EQ(2048ULL + 8192, next);
 }
 
 /* The last write or flush that went to the disk. */
-static struct dio_bio *last_issued(FIXTURE_DATA(shape) *self)
+static struct dio_bio *last_issued(struct traced *t)
 {
 	struct dio_bio *last = NULL;
 	int i;
 
-	for (i = 0; i < self->nr && i < MAX_BIOS; i++)
-		if (!strcmp(self->bio[i].event, "rq_issue") &&
-		    self->bio[i].rwbs[0] != 'R')
-			last = &self->bio[i];
+	for (i = 0; i < t->nr && i < MAX_BIOS; i++)
+		if (!strcmp(t->bio[i].event, "rq_issue") &&
+		    t->bio[i].rwbs[0] != 'R')
+			last = &t->bio[i];
 	return last;
 }
 
@@ -284,9 +295,7 @@ static bool is_durable(const struct dio_bio *bio)
 
 /* Disks with a volatile cache, with and without FUA. */
 FIXTURE(sync) {
-	struct dio_fs fs;
-	struct dio_bio *bio;
-	int nr;
+	struct traced t;
 };
 
 FIXTURE_VARIANT(sync) {
@@ -301,49 +310,39 @@ FIXTURE_VARIANT_ADD(sync, ext2_without_fua) { 4096, false };
 
 FIXTURE_SETUP(sync)
 {
-	int err;
-
-	self->fs.disk.cache_mib = 16;
-	self->fs.disk.fua = variant->fua;
-	self->fs.disk.poll_queues = 1;
-	self->fs.block_size = variant->block_size;
-	err = variant->block_size ? dio_fs_create(&self->fs) :
-				    dio_disk_create(&self->fs.disk);
-	if (err)
+	self->t.fs.disk.cache_mib = 16;
+	self->t.fs.disk.fua = variant->fua;
+	self->t.fs.block_size = variant->block_size;
+	if (traced_create(&self->t))
 		SKIP(return, "%s", dio_why());
-	self->bio = mmap(NULL, MAX_BIOS * sizeof(*self->bio),
-			 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			 -1, 0);
 }
 
 FIXTURE_TEARDOWN_PARENT(sync)
 {
-	dio_fs_destroy(&self->fs);
+	dio_fs_destroy(&self->t.fs);
 }
 
 static void check_durable(struct __test_metadata *_metadata,
-			  FIXTURE_DATA(sync) *self, int flag, bool extend)
+			  struct traced *t, int flag, bool extend)
 {
-	FIXTURE_DATA(shape) *shape = (void *)self;
 	void *buf = dio_alloc(65536);
 	struct dio_bio *last;
 	enum dio_method m;
 	int fd, i;
 
-	fd = open_full(shape, 65536);
+	fd = open_full(t, 65536);
 	ASSERT_LE(0, fd);
 	close(fd);
-	fd = open_on(shape, O_RDWR | O_DIRECT | flag);
+	fd = open_on(t, O_RDWR | O_DIRECT | flag);
 	ASSERT_LE(0, fd);
 	for (m = DIO_SYNC; m < DIO_METHODS; m = dio_next_method(m, fd)) {
 		for (i = 0; i < 2; i++) {
 			off_t pos = extend ? lseek(fd, 0, SEEK_END) : 8192 * i;
-			size_t len = 8192 << i;
+			ssize_t len = 8192 << i, n;
 
-			TRACED(ASSERT_EQ((ssize_t)len,
-					 dio_rw(m, DIO_WRITE, fd, buf, len,
-						pos)));
-			last = last_issued(shape);
+			TRACED(t, n = dio_rw(m, DIO_WRITE, fd, buf, len, pos));
+			ASSERT_EQ(len, n);
+			last = last_issued(t);
 			ASSERT_NE(NULL, last);
 			EXPECT_TRUE(is_durable(last))
 				TH_LOG("by %s: last was %s",
@@ -354,92 +353,88 @@ static void check_durable(struct __test_metadata *_metadata,
 
 TEST_F(sync, o_dsync_overwrite_is_durable_on_return)
 {
-	check_durable(_metadata, self, O_DSYNC, false);
+	check_durable(_metadata, &self->t, O_DSYNC, false);
 }
 
 TEST_F(sync, o_sync_overwrite_is_durable_on_return)
 {
-	check_durable(_metadata, self, O_SYNC, false);
+	check_durable(_metadata, &self->t, O_SYNC, false);
 }
 
 TEST_F(sync, o_dsync_append_is_durable_on_return)
 {
 	if (!variant->block_size)
 		SKIP(return, "a device does not grow");
-	check_durable(_metadata, self, O_DSYNC, true);
+	check_durable(_metadata, &self->t, O_DSYNC, true);
 }
 
 TEST_F(sync, o_sync_append_is_durable_on_return)
 {
 	if (!variant->block_size)
 		SKIP(return, "a device does not grow");
-	check_durable(_metadata, self, O_SYNC, true);
+	check_durable(_metadata, &self->t, O_SYNC, true);
 }
 
 TEST_F(sync, rwf_dsync_is_durable_on_return)
 {
-	FIXTURE_DATA(shape) *shape = (void *)self;
 	void *buf = dio_alloc(65536);
 	struct iovec iov = { buf, 8192 };
 	int fd;
 
-	fd = open_full(shape, 65536);
+	fd = open_full(&self->t, 65536);
 	ASSERT_LE(0, fd);
-	TRACED(ASSERT_EQ(8192, pwritev2(fd, &iov, 1, 0, RWF_DSYNC)));
-	EXPECT_TRUE(is_durable(last_issued(shape)));
+	TRACED(&self->t, ASSERT_EQ(8192, pwritev2(fd, &iov, 1, 0, RWF_DSYNC)));
+	EXPECT_TRUE(is_durable(last_issued(&self->t)));
 }
 
 TEST_F(sync, dsync_overwrite_needs_no_flush_where_there_is_fua)
 {
-	FIXTURE_DATA(shape) *shape = (void *)self;
 	void *buf = dio_alloc(65536);
 	int fd, i, fua = 0;
 
 	if (!variant->fua)
 		SKIP(return, "the disk has no FUA");
-	fd = open_full(shape, 65536);
+	fd = open_full(&self->t, 65536);
 	ASSERT_LE(0, fd);
 	close(fd);
-	fd = open_on(shape, O_RDWR | O_DIRECT | O_DSYNC);
-	TRACED(ASSERT_EQ(8192, pwrite(fd, buf, 8192, 0)));
-	for (i = 0; i < self->nr; i++)
-		if (!strcmp(self->bio[i].event, "rq_issue") &&
-		    !strncmp(self->bio[i].rwbs, "WF", 2))
+	fd = open_on(&self->t, O_RDWR | O_DIRECT | O_DSYNC);
+	TRACED(&self->t, ASSERT_EQ(8192, pwrite(fd, buf, 8192, 0)));
+	for (i = 0; i < self->t.nr; i++)
+		if (!strcmp(self->t.bio[i].event, "rq_issue") &&
+		    !strncmp(self->t.bio[i].rwbs, "WF", 2))
 			fua++;
 	EXPECT_EQ(1, fua);
 }
 
 TEST_F(sync, plain_write_flushes_nothing)
 {
-	FIXTURE_DATA(shape) *shape = (void *)self;
 	void *buf = dio_alloc(65536);
 	int fd, i;
 
-	fd = open_full(shape, 65536);
+	fd = open_full(&self->t, 65536);
 	ASSERT_LE(0, fd);
-	TRACED(ASSERT_EQ(8192, pwrite(fd, buf, 8192, 0)));
-	ASSERT_LT(0, self->nr);
-	for (i = 0; i < self->nr; i++)
-		EXPECT_FALSE(is_durable(&self->bio[i]))
-			TH_LOG("%s", self->bio[i].rwbs);
+	TRACED(&self->t, ASSERT_EQ(8192, pwrite(fd, buf, 8192, 0)));
+	ASSERT_LT(0, self->t.nr);
+	for (i = 0; i < self->t.nr; i++)
+		EXPECT_FALSE(is_durable(&self->t.bio[i]))
+			TH_LOG("%s", self->t.bio[i].rwbs);
 }
 
 /* An append's data goes out before the inode that makes it part of the file. */
 TEST_F(sync, appended_data_goes_before_the_inode)
 {
-	FIXTURE_DATA(shape) *shape = (void *)self;
 	void *buf = dio_alloc(65536);
 	int fd, i, data = -1, other = -1;
 
 	if (!variant->block_size)
 		SKIP(return, "a device does not grow");
-	fd = open_on(shape, O_RDWR | O_CREAT | O_DIRECT | O_DSYNC);
-	TRACED(ASSERT_EQ(65536, pwrite(fd, buf, 65536, 0)));
-	for (i = 0; i < self->nr; i++) {
-		if (strcmp(self->bio[i].event, "rq_issue") ||
-		    self->bio[i].rwbs[0] != 'W')
+	fd = open_on(&self->t, O_RDWR | O_CREAT | O_DIRECT | O_DSYNC);
+	TRACED(&self->t, ASSERT_EQ(65536, pwrite(fd, buf, 65536, 0)));
+	for (i = 0; i < self->t.nr; i++) {
+		if (strcmp(self->t.bio[i].event, "rq_issue") ||
+		    self->t.bio[i].rwbs[0] != 'W')
 			continue;
-		if (self->bio[i].sectors >= 16 && data < 0)
+		if (self->t.bio[i].sectors >= 16 && data < 0)
 			data = i;
 		else
 			other = i;
@@ -454,17 +449,17 @@ TEST_F(shape, io_priority_reaches_the_request)
 	bool seen = false;
 	int fd, i;
 
-	fd = open_full(self, 65536);
+	fd = open_full(&self->t, 65536);
 	ASSERT_LE(0, fd);
 	/* IOPRIO_WHO_PROCESS, class "best effort", level 1 */
 	ASSERT_EQ(0, syscall(__NR_ioprio_set, 1, 0, 2 << 13 | 1));
-	TRACED(ASSERT_EQ(8192, pwrite(fd, buf, 8192, 0)));
-	for (i = 0; i < self->nr; i++) {
-		if (strcmp(self->bio[i].event, "rq_issue"))
+	TRACED(&self->t, ASSERT_EQ(8192, pwrite(fd, buf, 8192, 0)));
+	for (i = 0; i < self->t.nr; i++) {
+		if (strcmp(self->t.bio[i].event, "rq_issue"))
 			continue;
-		if (!self->bio[i].ioprio[0])
+		if (!self->t.bio[i].ioprio[0])
 			SKIP(return, "the tracepoint does not print priority");
-		seen = !strcmp(self->bio[i].ioprio, "be");
+		seen = !strcmp(self->t.bio[i].ioprio, "be");
 	}
 	EXPECT_TRUE(seen);
 }
@@ -475,7 +470,7 @@ TEST_F(shape, write_life_hint_accepted)
 	__u64 hint = RWH_WRITE_LIFE_SHORT;
 	int fd;
 
-	fd = open_full(self, 65536);
+	fd = open_full(&self->t, 65536);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, fcntl(fd, F_SET_RW_HINT, &hint))
 		TH_LOG("%s", strerror(errno));
@@ -506,7 +501,7 @@ TEST_F(shape, io_is_accounted_to_the_task)
 	long r, w;
 	int fd;
 
-	fd = open_full(self, MIB);
+	fd = open_full(&self->t, MIB);
 	ASSERT_LE(0, fd);
 	r = accounted("read_bytes");
 	if (r < 0)
