@@ -1,0 +1,1119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Direct I/O for everything that maps its blocks with a get_block.
+ *
+ * A request goes through four steps, each a section of this file:
+ *
+ *  - map: ask the filesystem where the next bytes are on disk, as a range;
+ *  - build: pin user pages a batch at a time and gather them into a BIO, until
+ *    the range breaks off, the BIO is full or the filesystem marked a boundary;
+ *  - submit, and reap what has completed, so that a synchronous request keeps
+ *    only so much memory pinned, however large it is;
+ *  - complete: in process context if there is anything left to do that may
+ *    sleep, else right where the last BIO ended.
+ *
+ * Most requests are one mapped range that fits one BIO.  They are told apart at
+ * the top, in generic_direct_IO(), and take a short path of their own.
+ */
+#include <linux/bio.h>
+#include <linux/bio-integrity.h>
+#include <linux/blkdev.h>
+#include <linux/buffer_head.h>
+#include <linux/fs.h>
+#include <linux/fserror.h>
+#include <linux/init.h>
+#include <linux/llist.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/task_io_accounting_ops.h>
+#include <linux/uio.h>
+#include <linux/workqueue.h>
+
+/* User pages are pinned this many at a time: their list stays on the stack. */
+#define DIO_BATCH		64
+
+/* A synchronous BIO of up to this many pages needs no allocation at all. */
+#define DIO_INLINE_VECS		4
+
+/* What a synchronous request may keep pinned and in flight, in bytes. */
+#define DIO_MAX_PINNED		SZ_16M
+
+/* No BIO may take more than this share of it, or streaming would stutter. */
+#define DIO_MAX_BIO		SZ_4M
+
+/* Private flags, above those that the caller of generic_direct_IO() passes. */
+#define DIO_WRITE		BIT(16)	/* data goes to the disk */
+#define DIO_USER		BIT(17)	/* pages are the user's: pinned */
+#define DIO_ASYNC		BIT(18)	/* ends in ->ki_complete() */
+#define DIO_MAPPED		BIT(19)	/* blocks come from a get_block */
+#define DIO_COUNTED		BIT(20)	/* holds inode->i_dio_count */
+#define DIO_LOCKED		BIT(21)	/* we took i_rwsem for the mapping */
+#define DIO_DEFER		BIT(22)	/* completion may have to sleep */
+#define DIO_SYNC		BIT(23)	/* O_DSYNC: flush when done */
+#define DIO_WAIT		BIT(24)	/* async that turned out synchronous */
+
+/* A request in flight, from its first BIO to its completion. */
+struct dio {
+	struct kiocb		*iocb;	/* its ki_pos stays put until the end */
+	struct inode		*inode;
+	dio_iodone_t		*end_io;
+	void			*private;	/* get_block's b_private */
+	size_t			size;	/* bytes submitted, or zeroed for a hole */
+	size_t			limit;	/* no more than that: EOF in a block */
+	unsigned int		flags;
+	int			error;	/* the first one of any BIO */
+	atomic_t		ref;	/* async stream: BIOs, and submitter */
+	void			*waiter;	/* the task that submits */
+	union {
+		struct {		/* sync stream */
+			struct llist_head	done;	/* BIOs to reap */
+			size_t			pinned;	/* bytes not reaped */
+			unsigned int		nr_bios;
+		};
+		struct work_struct		work;	/* async completion */
+	};
+};
+
+/* A BIO of our pool, and what goes in its front pad. */
+struct dio_bio {
+	union {
+		struct dio			dio;	/* its only BIO */
+		struct {			/* one of a sync stream */
+			struct llist_node	node;
+			size_t			size;	/* bi_size is eaten up */
+		};
+	};
+	struct bio		bio ____cacheline_aligned_in_smp;
+};
+
+/* A request while it is being submitted, on the stack. */
+struct dio_submit {
+	struct kiocb		*iocb;
+	struct iov_iter		*iter;	/* memory for @pos to @end */
+	struct inode		*inode;
+	get_block_t		*get_block;	/* NULL: the disk itself */
+	dio_iodone_t		*end_io;
+	loff_t			pos;	/* next byte to map and submit */
+	loff_t			end;	/* a whole logical block */
+	size_t			limit;	/* of the result */
+	unsigned int		flags;
+	blk_opf_t		opf;
+	struct block_device	*bdev;	/* the current range: its disk, */
+	sector_t		sector;	/* where @pos is on it, */
+	size_t			len;	/* bytes left, 0: map the next */
+	struct bio		*bio;	/* being built, or NULL */
+	struct buffer_head	map_bh;	/* the last mapping */
+};
+
+static struct bio_set dio_pool;
+
+/* Reads into user memory dirty the pages that they fill. */
+static inline bool dio_dirties(unsigned int flags)
+{
+	return (flags & (DIO_WRITE | DIO_USER)) == DIO_USER;
+}
+
+static inline unsigned int dio_block_mask(struct block_device *bdev)
+{
+	return bdev_logical_block_size(bdev) - 1;
+}
+
+/* Map. */
+
+/* Writing may not allocate inside i_size where the filesystem can't fill it. */
+static bool dio_may_create(struct dio_submit *s)
+{
+	unsigned int blkbits = s->inode->i_blkbits;
+	loff_t i_size;
+
+	if (!(s->flags & DIO_WRITE))
+		return false;
+	if (!(s->flags & DIO_SKIP_HOLES))
+		return true;
+	i_size = i_size_read(s->inode);
+	return !i_size || s->pos >> blkbits > (i_size - 1) >> blkbits;
+}
+
+/*
+ * Ask the filesystem for the range at s->pos.  A hole comes back unmapped and,
+ * since not every get_block says how long a hole is, is taken a block at a time.
+ */
+static int dio_map_blocks(struct dio_submit *s)
+{
+	struct buffer_head *bh = &s->map_bh;
+	unsigned int blkbits = s->inode->i_blkbits;
+	unsigned int skip = s->pos & (i_blocksize(s->inode) - 1);
+	sector_t first = s->pos >> blkbits;
+	u64 blocks = ((s->end - 1) >> blkbits) - first + 1;
+	int ret;
+
+	bh->b_state = 0;
+	bh->b_size = blocks << blkbits;
+	ret = s->get_block(s->inode, first, bh, dio_may_create(s));
+	if (unlikely(ret))
+		return ret;
+	if (!buffer_mapped(bh)) {
+		bh->b_size = i_blocksize(s->inode);
+	} else {
+		if (WARN_ON_ONCE(!bh->b_size))
+			return -EIO;
+		s->bdev = bh->b_bdev;
+		s->sector = (bh->b_blocknr << (blkbits - SECTOR_SHIFT)) +
+			    (skip >> SECTOR_SHIFT);
+	}
+	s->len = min_t(u64, bh->b_size - skip, s->end - s->pos);
+	return 0;
+}
+
+/* Build. */
+
+static void dio_bio_init(struct dio_submit *s, struct bio *bio)
+{
+	struct kiocb *iocb = s->iocb;
+
+	bio->bi_iter.bi_sector = s->sector;
+	bio->bi_write_hint = file_inode(iocb->ki_filp)->i_write_hint;
+	bio->bi_write_stream = iocb->ki_write_stream;
+	bio->bi_ioprio = iocb->ki_ioprio;
+	if (s->flags & DIO_USER)
+		bio_set_flag(bio, BIO_PAGE_PINNED);
+}
+
+/* How many of the @left bytes that start in *@pages lie in one contiguous run. */
+static size_t dio_run_length(struct page **pages, size_t offset, size_t left,
+			     unsigned int *nr_pages)
+{
+	struct folio *folio = page_folio(pages[0]);
+	size_t len = min_t(size_t, left, PAGE_SIZE - offset);
+	unsigned int i = 1;
+
+	while (len < left && page_folio(pages[i]) == folio &&
+	       page_to_pfn(pages[i]) == page_to_pfn(pages[0]) + i) {
+		len += min_t(size_t, left - len, PAGE_SIZE);
+		i++;
+	}
+	*nr_pages = i;
+	return len;
+}
+
+/* Give back the last @nbytes that a BIO was given, pins and all. */
+static void dio_bio_trim(struct dio_submit *s, struct bio *bio, size_t nbytes)
+{
+	iov_iter_revert(s->iter, nbytes);
+	bio->bi_iter.bi_size -= nbytes;
+
+	while (nbytes) {
+		struct bio_vec *bv = &bio->bi_io_vec[bio->bi_vcnt - 1];
+		unsigned int end = bv->bv_offset + bv->bv_len;
+		unsigned int len = min_t(size_t, nbytes, bv->bv_len);
+		unsigned int keep;
+
+		bv->bv_len -= len;
+		nbytes -= len;
+		keep = bv->bv_len ? DIV_ROUND_UP(end - len, PAGE_SIZE) :
+				    bv->bv_offset / PAGE_SIZE;
+		if (s->flags & DIO_USER)
+			unpin_user_page_range_dirty_lock(
+				bv->bv_page + keep,
+				DIV_ROUND_UP(end, PAGE_SIZE) - keep, false);
+		if (!bv->bv_len)
+			bio->bi_vcnt--;
+	}
+}
+
+/* Pin one batch of pages and add them.  Returns bytes added or an errno. */
+static ssize_t dio_bio_add_batch(struct dio_submit *s, struct bio *bio,
+				 size_t want)
+{
+	struct page *batch[DIO_BATCH] __uninitialized, **pages = batch;
+	iov_iter_extraction_t extract = 0;
+	unsigned int nr, room;
+	size_t offset, left;
+	ssize_t size;
+
+	if (blk_queue_pci_p2pdma(bdev_get_queue(s->bdev)))
+		extract |= ITER_ALLOW_P2PDMA;
+	room = min_t(unsigned int, DIO_BATCH, bio->bi_max_vecs - bio->bi_vcnt);
+	size = iov_iter_extract_pages(s->iter, &pages, want, room, extract,
+				      &offset);
+	if (unlikely(size <= 0))
+		return size ? size : -EFAULT;
+
+	for (left = size; left; pages += nr, offset = 0) {
+		size_t len = dio_run_length(pages, offset, left, &nr);
+		unsigned short vcnt = bio->bi_vcnt;
+
+		/* peer memory of another device can't share the BIO */
+		if (unlikely(bio_add_page(bio, *pages, len, offset) != len))
+			break;
+		/* two segments that meet inside a page: one pin is enough */
+		if (offset && bio->bi_vcnt == vcnt && s->flags & DIO_USER)
+			unpin_user_page(*pages);
+		left -= len;
+	}
+	if (unlikely(left)) {
+		if (s->flags & DIO_USER)
+			unpin_user_pages(pages,
+					 DIV_ROUND_UP(offset + left, PAGE_SIZE));
+		iov_iter_revert(s->iter, left);
+	}
+	return size - left;
+}
+
+/* A bvec iterator brings its own table: the BIO borrows a window of it. */
+static size_t dio_bio_share(struct dio_submit *s, struct bio *bio, size_t want)
+{
+	if (!bio->bi_iter.bi_size) {
+		bio_iov_iter_set(bio, s->iter);
+		bio->bi_iter.bi_size = 0;
+	}
+	bio->bi_iter.bi_size += want;
+	iov_iter_advance(s->iter, want);
+	return want;
+}
+
+/*
+ * Move up to @want bytes from the iterator into a BIO.  Returns bytes added, in
+ * whole logical blocks; less than @want if the BIO is full or memory ends early;
+ * 0 if the BIO was full before; or an errno.
+ */
+static ssize_t dio_bio_add(struct dio_submit *s, struct bio *bio, size_t want)
+{
+	size_t done = 0, rest;
+	ssize_t ret = 0;
+
+	if (iov_iter_is_bvec(s->iter))
+		return dio_bio_share(s, bio, want);
+
+	do {
+		if (bio->bi_vcnt == bio->bi_max_vecs)
+			break;
+		ret = dio_bio_add_batch(s, bio, want - done);
+		if (unlikely(ret <= 0))
+			break;
+		done += ret;
+	} while (done < want);
+
+	rest = done & dio_block_mask(s->bdev);
+	if (unlikely(rest)) {
+		dio_bio_trim(s, bio, rest);
+		done -= rest;
+	}
+	/* an atomic write is whole or not at all */
+	if (unlikely(done < want && s->iocb->ki_flags & IOCB_ATOMIC)) {
+		bio_release_pages(bio, false);
+		return -EFAULT;
+	}
+	if (likely(done))
+		return done;
+	if (ret < 0)
+		return ret;
+	/* segments so small that the BIO can't hold one block of them */
+	return bio->bi_vcnt ? 0 : -EINVAL;
+}
+
+/* Wait.  *@waiter is a task until somebody calls dio_wake() on it. */
+
+static void dio_wait(void **waiter)
+{
+	while (smp_load_acquire(waiter)) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		if (READ_ONCE(*waiter))
+			blk_io_schedule();
+		__set_current_state(TASK_RUNNING);
+	}
+}
+
+static void dio_wake(void **waiter)
+{
+	struct task_struct *task = *waiter;
+
+	/* *waiter is on the task's stack; RCU keeps the task itself */
+	rcu_read_lock();
+	smp_store_release(waiter, NULL);
+	blk_wake_io_task(task);
+	rcu_read_unlock();
+}
+
+/* Complete. */
+
+static void dio_init(struct dio_submit *s, struct dio *dio)
+{
+	dio->iocb = s->iocb;
+	dio->inode = s->inode;
+	dio->end_io = s->end_io;
+	dio->private = s->map_bh.b_private;
+	dio->size = 0;
+	dio->limit = s->limit;
+	dio->flags = s->flags;
+	dio->error = 0;
+	if (s->flags & DIO_COUNTED)
+		inode_dio_begin(s->inode);
+}
+
+/* The request's result, once all of its BIOs are through.  Drops i_dio_count. */
+static ssize_t dio_complete(struct dio *dio)
+{
+	struct kiocb *iocb = dio->iocb;
+	ssize_t ret = dio->error;
+
+	if (likely(!ret))
+		ret = min(dio->size, dio->limit);
+	else if (dio->flags & DIO_MAPPED && ret != -EAGAIN)
+		fserror_report_io(dio->inode, dio->flags & DIO_WRITE ?
+				  FSERR_DIRECTIO_WRITE : FSERR_DIRECTIO_READ,
+				  iocb->ki_pos, dio->size, ret, GFP_NOFS);
+	if (dio->end_io) {
+		int err = dio->end_io(iocb, iocb->ki_pos, ret, dio->private);
+
+		if (err)
+			ret = err;
+	}
+	/* before i_dio_count, which is what keeps truncate from the range */
+	if (ret > 0 && (dio->flags & (DIO_WRITE | DIO_ASYNC | DIO_DEFER)) ==
+	    (DIO_WRITE | DIO_ASYNC | DIO_DEFER))
+		kiocb_invalidate_post_direct_write(iocb, ret);
+	if (dio->flags & DIO_COUNTED)
+		inode_dio_end(dio->inode);
+	return ret;
+}
+
+/* Tell whoever queued the request.  @iocb is gone afterwards. */
+static void dio_complete_async(struct dio *dio)
+{
+	struct kiocb *iocb = dio->iocb;
+	unsigned int flags = dio->flags;
+	ssize_t ret = dio_complete(dio);
+
+	if (ret > 0) {
+		iocb->ki_pos += ret;
+		if (flags & DIO_SYNC)
+			ret = generic_write_sync(iocb, ret);
+	}
+	WRITE_ONCE(iocb->private, NULL);
+	iocb->ki_complete(iocb, ret);
+}
+
+/*
+ * Have the request completed in process context, if it needs that.  Apart from
+ * what was known at submission: a filesystem's error is reported to its
+ * watchers, and pages that were cached meanwhile over a write have to go.
+ */
+static bool dio_defer(struct dio *dio, work_func_t fn)
+{
+	struct address_space *mapping = dio->iocb->ki_filp->f_mapping;
+	loff_t pos = dio->iocb->ki_pos;
+
+	if (!(dio->flags & DIO_DEFER) && !(dio->error && dio->flags & DIO_MAPPED) &&
+	    !(dio->flags & DIO_WRITE && mapping->nrpages && dio->size &&
+	      filemap_range_has_page(mapping, pos, pos + dio->size - 1)))
+		return false;
+	dio->flags |= DIO_DEFER;
+	INIT_WORK(&dio->work, fn);
+	queue_work(dio->inode->i_sb->s_dio_done_wq, &dio->work);
+	return true;
+}
+
+/* The pages of a BIO that has ended in interrupt context, and the BIO. */
+static void dio_bio_release(struct bio *bio, unsigned int flags)
+{
+	if (dio_dirties(flags)) {
+		bio_check_pages_dirty(bio);
+	} else {
+		bio_release_pages(bio, false);
+		bio_put(bio);
+	}
+}
+
+/* The last touch before submission. */
+static void dio_bio_ready(struct dio_submit *s, struct bio *bio)
+{
+	if (s->flags & DIO_WRITE)
+		task_io_account_write(bio->bi_iter.bi_size);
+	if (s->iocb->ki_flags & IOCB_ATOMIC)
+		bio->bi_opf |= REQ_ATOMIC;
+	if (s->iocb->ki_flags & IOCB_NOWAIT)
+		bio->bi_opf |= REQ_NOWAIT;
+}
+
+/*
+ * One mapped range, one BIO, synchronous: nothing is allocated, nothing shared.
+ */
+
+static void dio_one_sync_end_io(struct bio *bio)
+{
+	dio_wake(&bio->bi_private);
+}
+
+static void dio_unlock(struct dio_submit *s)
+{
+	if (s->flags & DIO_LOCKED) {
+		s->flags &= ~DIO_LOCKED;
+		inode_unlock(s->inode);
+	}
+}
+
+static void dio_one_sync_io(struct dio_submit *s, struct bio *bio)
+{
+	dio_bio_ready(s, bio);
+	bio->bi_private = current;
+	bio->bi_end_io = dio_one_sync_end_io;
+	submit_bio(bio);
+	dio_unlock(s);
+	dio_wait(&bio->bi_private);
+	bio_release_pages(bio, dio_dirties(s->flags));
+}
+
+static ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
+{
+	struct bio_vec inline_vecs[DIO_INLINE_VECS] __uninitialized;
+	struct bio_vec *vecs = inline_vecs;
+	struct dio dio __uninitialized;
+	struct bio bio __uninitialized;
+	ssize_t ret;
+
+	if (nr_vecs > DIO_INLINE_VECS) {
+		vecs = kmalloc_array(nr_vecs, sizeof(*vecs), GFP_KERNEL);
+		if (!vecs)
+			return -ENOMEM;
+	}
+	dio_init(s, &dio);
+	bio_init(&bio, s->bdev, vecs, nr_vecs, s->opf);
+	dio_bio_init(s, &bio);
+	ret = dio_bio_add(s, &bio, s->end - s->pos);
+	if (likely(ret > 0)) {
+		dio.size = ret;
+		dio_one_sync_io(s, &bio);
+		ret = blk_status_to_errno(bio.bi_status);
+	}
+	dio.error = ret;
+	bio_uninit(&bio);
+	if (vecs != inline_vecs)
+		kfree(vecs);
+	return dio_complete(&dio);
+}
+
+/*
+ * One mapped range, one BIO, asynchronous: the request's state is in the BIO's
+ * front pad, and all ends where the BIO ends.
+ */
+
+static void dio_one_async_work(struct work_struct *work)
+{
+	struct dio *dio = container_of(work, struct dio, work);
+	struct bio *bio = &container_of(dio, struct dio_bio, dio)->bio;
+	unsigned int flags = dio->flags;
+
+	dio_complete_async(dio);
+	dio_bio_release(bio, flags);
+}
+
+static void dio_one_async_end_io(struct bio *bio)
+{
+	struct dio *dio = &container_of(bio, struct dio_bio, bio)->dio;
+
+	if (unlikely(bio->bi_status))
+		dio->error = blk_status_to_errno(bio->bi_status);
+	if (!dio_defer(dio, dio_one_async_work))
+		dio_one_async_work(&dio->work);
+}
+
+static ssize_t dio_one_async(struct dio_submit *s, unsigned int nr_vecs)
+{
+	struct kiocb *iocb = s->iocb;
+	struct bio *bio;
+	struct dio *dio;
+	ssize_t size = s->end - s->pos;
+
+	bio = bio_alloc_bioset(s->bdev, nr_vecs, s->opf,
+			       iocb->ki_flags & IOCB_NOWAIT ? GFP_NOWAIT :
+			       GFP_KERNEL, &dio_pool);
+	if (unlikely(!bio))
+		return -EAGAIN;
+	dio_bio_init(s, bio);
+	/* nobody looks at the iterator of a request that was queued */
+	if (!bio_iov_iter_set(bio, s->iter)) {
+		size = dio_bio_add(s, bio, size);
+		if (unlikely(size <= 0)) {
+			bio_put(bio);
+			return size;
+		}
+	}
+
+	dio = &container_of(bio, struct dio_bio, bio)->dio;
+	dio_init(s, dio);
+	dio->size = size;
+
+	if (dio_dirties(s->flags))
+		bio_set_pages_dirty(bio);
+	dio_bio_ready(s, bio);
+	bio->bi_end_io = dio_one_async_end_io;
+	if (iocb->ki_flags & IOCB_HIPRI) {
+		bio->bi_opf |= REQ_POLLED;
+		WRITE_ONCE(iocb->private, bio);
+	}
+	submit_bio(bio);
+	return -EIOCBQUEUED;
+}
+
+/*
+ * Everything else is a stream of BIOs: requests of more than one range or BIO,
+ * holes, blocks that were just allocated, integrity metadata.
+ */
+
+static void dio_bio_free(struct bio *bio, unsigned int flags)
+{
+	if (bio_integrity(bio))
+		bio_integrity_unmap_user(bio);
+	bio_release_pages(bio, dio_dirties(flags));
+	bio_put(bio);
+}
+
+/* A BIO of a synchronous stream has ended: leave it for the submitter. */
+static void dio_stream_sync_end_io(struct bio *bio)
+{
+	struct dio_bio *db = container_of(bio, struct dio_bio, bio);
+	struct dio *dio = bio->bi_private;
+	struct task_struct *waiter = dio->waiter;
+
+	/* Once listed, the submitter may be done with it all; see above. */
+	rcu_read_lock();
+	llist_add(&db->node, &dio->done);
+	blk_wake_io_task(waiter);
+	rcu_read_unlock();
+}
+
+/* Take in every BIO that has completed. */
+static void dio_reap(struct dio *dio)
+{
+	struct llist_node *list = llist_del_all(&dio->done);
+	struct dio_bio *db, *next;
+
+	llist_for_each_entry_safe(db, next, list, node) {
+		if (unlikely(db->bio.bi_status))
+			dio->error = blk_status_to_errno(db->bio.bi_status);
+		dio->pinned -= db->size;
+		dio->nr_bios--;
+		dio_bio_free(&db->bio, dio->flags);
+	}
+}
+
+/* Wait for at least one BIO in flight to complete, and take it in. */
+static void dio_reap_wait(struct dio *dio)
+{
+	while (llist_empty(&dio->done)) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		if (llist_empty(&dio->done))
+			blk_io_schedule();
+		__set_current_state(TASK_RUNNING);
+	}
+	dio_reap(dio);
+}
+
+/* The last BIO of an asynchronous stream, or its submitter, is through. */
+static void dio_stream_work(struct work_struct *work)
+{
+	struct dio *dio = container_of(work, struct dio, work);
+
+	dio_complete_async(dio);
+	kfree(dio);
+}
+
+static void dio_stream_done(struct dio *dio)
+{
+	if (dio->flags & DIO_WAIT)
+		dio_wake(&dio->waiter);
+	else if (!dio_defer(dio, dio_stream_work))
+		dio_stream_work(&dio->work);
+}
+
+static void dio_stream_async_end_io(struct bio *bio)
+{
+	struct dio *dio = bio->bi_private;
+
+	if (unlikely(bio->bi_status))
+		cmpxchg(&dio->error, 0, blk_status_to_errno(bio->bi_status));
+	if (bio_integrity(bio))
+		bio_integrity_unmap_user(bio);
+	dio_bio_release(bio, dio->flags);
+	if (atomic_dec_and_test(&dio->ref))
+		dio_stream_done(dio);
+}
+
+/* Send off the BIO that was built. */
+static void dio_stream_submit(struct dio_submit *s, struct dio *dio)
+{
+	struct bio *bio = s->bio;
+	struct dio_bio *db = container_of(bio, struct dio_bio, bio);
+
+	s->bio = NULL;
+	bio->bi_private = dio;
+	dio_bio_ready(s, bio);
+	if (dio->flags & DIO_ASYNC) {
+		bio->bi_end_io = dio_stream_async_end_io;
+		if (dio_dirties(s->flags))
+			bio_set_pages_dirty(bio);
+		atomic_inc(&dio->ref);
+	} else {
+		bio->bi_end_io = dio_stream_sync_end_io;
+		db->size = bio->bi_iter.bi_size;
+		dio->pinned += db->size;
+		dio->nr_bios++;
+	}
+	submit_bio(bio);
+}
+
+/*
+ * A new BIO at s->sector.  The pool guarantees one BIO at a time, and the
+ * completed ones of a synchronous request come back only by our reaping them:
+ * so never sleep for memory while there is something to reap.
+ */
+static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio,
+				    unsigned int nr_vecs)
+{
+	struct bio *bio;
+
+	if (!(dio->flags & DIO_ASYNC)) {
+		if (!llist_empty(&dio->done))
+			dio_reap(dio);
+		while (dio->pinned > DIO_MAX_PINNED - DIO_MAX_BIO)
+			dio_reap_wait(dio);
+		while (dio->nr_bios) {
+			bio = bio_alloc_bioset(s->bdev, nr_vecs, s->opf,
+					       GFP_NOWAIT, &dio_pool);
+			if (likely(bio))
+				return bio;
+			dio_reap_wait(dio);
+		}
+	}
+	return bio_alloc_bioset(s->bdev, nr_vecs, s->opf, GFP_KERNEL,
+				&dio_pool);
+}
+
+/* Zero @len bytes of disk at @sector: the unwritten part of a new block. */
+static void dio_zero_disk(struct dio_submit *s, struct dio *dio,
+			  sector_t sector, unsigned int len)
+{
+	unsigned int nr_vecs = DIV_ROUND_UP(len, PAGE_SIZE);
+
+	if (!len)
+		return;
+	if (s->bio)
+		dio_stream_submit(s, dio);
+	s->bio = dio_stream_alloc(s, dio, nr_vecs);
+	s->bio->bi_iter.bi_sector = sector;
+	while (len) {
+		unsigned int n = min_t(unsigned int, len, PAGE_SIZE);
+
+		__bio_add_page(s->bio, ZERO_PAGE(0), n, 0);
+		len -= n;
+	}
+	dio_stream_submit(s, dio);
+}
+
+/* Blocks were just allocated: forget stale copies, zero what comes before us. */
+static void dio_new_blocks(struct dio_submit *s, struct dio *dio)
+{
+	struct buffer_head *bh = &s->map_bh;
+	unsigned int skip = s->pos & (i_blocksize(s->inode) - 1);
+
+	if (IS_ENABLED(CONFIG_BUFFER_HEAD))
+		clean_bdev_aliases(bh->b_bdev, bh->b_blocknr,
+				   bh->b_size >> s->inode->i_blkbits);
+	dio_zero_disk(s, dio, s->sector - (skip >> SECTOR_SHIFT), skip);
+}
+
+/* ... and what comes after us in the last of them, even if we failed there. */
+static void dio_zero_tail(struct dio_submit *s, struct dio *dio)
+{
+	unsigned int into = s->pos & (i_blocksize(s->inode) - 1);
+
+	if (into && buffer_mapped(&s->map_bh) && buffer_new(&s->map_bh))
+		dio_zero_disk(s, dio, s->sector, i_blocksize(s->inode) - into);
+}
+
+/* The next range, with all that a fresh mapping asks for. */
+static int dio_stream_map(struct dio_submit *s, struct dio *dio)
+{
+	int ret;
+
+	ret = dio_map_blocks(s);
+	if (ret)
+		return ret;
+	dio->private = s->map_bh.b_private;
+	if (buffer_defer_completion(&s->map_bh))
+		dio->flags |= DIO_DEFER;
+	if (buffer_mapped(&s->map_bh) && buffer_new(&s->map_bh) &&
+	    s->flags & DIO_WRITE)
+		dio_new_blocks(s, dio);
+	return 0;
+}
+
+static void dio_stream_advance(struct dio_submit *s, struct dio *dio, size_t n)
+{
+	s->pos += n;
+	s->len -= n;
+	s->sector += n >> SECTOR_SHIFT;
+	dio->size += n;
+}
+
+/* A hole reads as zeroes; writing into one is for the page cache to do. */
+static int dio_stream_hole(struct dio_submit *s, struct dio *dio)
+{
+	size_t n;
+
+	if (s->flags & DIO_WRITE)
+		return -ENOTBLK;
+	if (s->bio)
+		dio_stream_submit(s, dio);
+	n = iov_iter_zero(s->len, s->iter);
+	if (n < s->len) {
+		size_t rest = n & dio_block_mask(s->bdev);
+
+		iov_iter_revert(s->iter, rest);
+		dio_stream_advance(s, dio, n - rest);
+		return -EFAULT;
+	}
+	dio_stream_advance(s, dio, n);
+	return 0;
+}
+
+/* Put as much of the current range into a BIO as it takes. */
+static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
+{
+	size_t want;
+	ssize_t n;
+
+	if (s->bio && (bio_end_sector(s->bio) != s->sector ||
+		       s->bio->bi_bdev != s->bdev))
+		dio_stream_submit(s, dio);
+	if (!s->bio) {
+		s->bio = dio_stream_alloc(s, dio,
+				bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS));
+		dio_bio_init(s, s->bio);
+	}
+
+	want = min_t(size_t, s->len, DIO_MAX_BIO - s->bio->bi_iter.bi_size);
+	n = dio_bio_add(s, s->bio, want);
+	if (n <= 0) {
+		if (s->bio->bi_iter.bi_size) {
+			dio_stream_submit(s, dio);
+			return n;
+		}
+		bio_put(s->bio);
+		s->bio = NULL;
+		return n;
+	}
+	if (s->iocb->ki_flags & IOCB_HAS_METADATA) {
+		int ret = bio_integrity_map_iter(s->bio, s->iocb->private);
+
+		if (ret) {
+			dio_bio_free(s->bio, s->flags & ~DIO_USER);
+			s->bio = NULL;
+			return ret;
+		}
+	}
+	dio_stream_advance(s, dio, n);
+	/* at a boundary, the filesystem says, a metadata read comes next */
+	if (n < want || s->bio->bi_iter.bi_size == DIO_MAX_BIO ||
+	    (!s->len && s->get_block && buffer_boundary(&s->map_bh)) ||
+	    s->iocb->ki_flags & IOCB_HAS_METADATA)
+		dio_stream_submit(s, dio);
+	return 0;
+}
+
+/* Submit the whole request.  Returns what stopped it short, or 0. */
+static int dio_stream_run(struct dio_submit *s, struct dio *dio)
+{
+	struct blk_plug plug;
+	int ret = 0;
+
+	blk_start_plug(&plug);
+	/* the first range was mapped to choose the path */
+	if (s->get_block && buffer_mapped(&s->map_bh) &&
+	    buffer_new(&s->map_bh) && s->flags & DIO_WRITE)
+		dio_new_blocks(s, dio);
+	while (s->pos < s->end && !READ_ONCE(dio->error)) {
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		if (!s->len)
+			ret = dio_stream_map(s, dio);
+		if (ret)
+			break;
+		if (s->get_block && !buffer_mapped(&s->map_bh))
+			ret = dio_stream_hole(s, dio);
+		else
+			ret = dio_stream_fill(s, dio);
+		if (ret)
+			break;
+	}
+	if (s->get_block && s->flags & DIO_WRITE)
+		dio_zero_tail(s, dio);
+	if (s->bio)
+		dio_stream_submit(s, dio);
+	blk_finish_plug(&plug);
+	dio_unlock(s);
+	return ret;
+}
+
+/* What stopped a request short counts only if nothing was transferred. */
+static ssize_t dio_stream_complete(struct dio *dio, int stopped)
+{
+	if (stopped != -ENOTBLK && (!dio->size || stopped == -EINTR))
+		cmpxchg(&dio->error, 0, stopped);
+	return dio_complete(dio);
+}
+
+static ssize_t dio_stream_sync(struct dio_submit *s)
+{
+	struct dio dio = { .waiter = current };
+	int ret;
+
+	dio_init(s, &dio);
+	ret = dio_stream_run(s, &dio);
+	while (dio.nr_bios)
+		dio_reap_wait(&dio);
+	return dio_stream_complete(&dio, ret);
+}
+
+/*
+ * The submitter's reference is the last thing that keeps @dio for it: once it
+ * is dropped, either it was the last one and we complete the request ourselves,
+ * or the last BIO does, and @dio must not be touched any more; unless the
+ * request came out short.  Then the caller has to know how short, and we wait.
+ */
+static ssize_t dio_stream_async(struct dio_submit *s)
+{
+	struct dio *dio;
+	ssize_t ret;
+
+	dio = kzalloc(sizeof(*dio), GFP_KERNEL);
+	if (!dio)
+		return -ENOMEM;
+	dio_init(s, dio);
+	dio->waiter = current;
+	atomic_set(&dio->ref, 1);
+	ret = dio_stream_run(s, dio);
+	if (likely(!ret)) {
+		if (atomic_dec_and_test(&dio->ref))
+			dio_stream_work(&dio->work);
+		return -EIOCBQUEUED;
+	}
+
+	dio->flags |= DIO_WAIT;
+	if (!atomic_dec_and_test(&dio->ref))
+		dio_wait(&dio->waiter);
+	ret = dio_stream_complete(dio, ret);
+	kfree(dio);
+	return ret;
+}
+
+/* The way in. */
+
+/*
+ * Position and length are held to the logical block size, memory to what the
+ * device can address.  A bvec iterator comes from the kernel, or is a buffer
+ * that io_uring registered: only its first segment can be off.
+ */
+static bool dio_aligned(const struct kiocb *iocb, const struct iov_iter *iter,
+			struct block_device *bdev)
+{
+	unsigned int mask = bdev_dma_alignment(bdev);
+
+	if ((iocb->ki_pos | iov_iter_count(iter)) & dio_block_mask(bdev))
+		return false;
+	if (iov_iter_is_bvec(iter))
+		return !((iter->bvec->bv_offset + iter->iov_offset) & mask);
+	return !(iov_iter_alignment(iter) & mask);
+}
+
+/*
+ * What holds for the whole request, from kiocb and iterator.  A write that moves
+ * i_size has its data on disk before it returns, so that nobody can read what
+ * was there before: it is synchronous.
+ */
+static void dio_resolve(struct dio_submit *s)
+{
+	struct kiocb *iocb = s->iocb;
+
+	s->opf = REQ_OP_READ;
+	if (user_backed_iter(s->iter))
+		s->flags |= DIO_USER;
+	if (iocb->ki_complete)
+		s->flags |= DIO_ASYNC;
+	if (iov_iter_rw(s->iter) == READ)
+		return;
+
+	s->flags |= DIO_WRITE;
+	s->opf = REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
+	if (s->end > i_size_read(s->inode))
+		s->flags &= ~DIO_ASYNC;
+	if (!iocb_is_dsync(iocb))
+		return;
+	if (s->flags & DIO_WRITE_THROUGH)
+		s->opf |= REQ_FUA;
+	else if (s->flags & DIO_ASYNC)
+		s->flags |= DIO_SYNC | DIO_DEFER;
+}
+
+/* Is it one range and one BIO?  Says how many vecs that BIO needs. */
+static bool dio_fits_one_bio(struct dio_submit *s, unsigned int *nr_vecs)
+{
+	if (s->get_block && (!buffer_mapped(&s->map_bh) ||
+			     buffer_new(&s->map_bh) ||
+			     buffer_defer_completion(&s->map_bh)))
+		return false;
+	if (s->len < s->end - s->pos || s->iocb->ki_flags & IOCB_HAS_METADATA)
+		return false;
+	*nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS + 1);
+	return *nr_vecs <= BIO_MAX_VECS;
+}
+
+static ssize_t dio_submit(struct dio_submit *s)
+{
+	bool async = s->flags & DIO_ASYNC;
+	unsigned int nr_vecs;
+
+	if (likely(dio_fits_one_bio(s, &nr_vecs)))
+		return async ? dio_one_async(s, nr_vecs) :
+			       dio_one_sync(s, nr_vecs);
+	if (s->iocb->ki_flags & IOCB_ATOMIC)
+		return -EINVAL;
+	/* one BIO of several that would block fails them all: start over */
+	if (s->iocb->ki_flags & IOCB_NOWAIT)
+		return -EAGAIN;
+	return async ? dio_stream_async(s) : dio_stream_sync(s);
+}
+
+/*
+ * A request on a file: reads end at EOF, though its last block is read whole,
+ * and the first range is mapped, since it decides how to go on.
+ */
+static ssize_t dio_file(struct dio_submit *s)
+{
+	struct address_space *mapping = s->iocb->ki_filp->f_mapping;
+	loff_t i_size;
+	int ret;
+
+	if (s->flags & DIO_LOCKING && !(s->flags & DIO_WRITE)) {
+		inode_lock(s->inode);
+		s->flags |= DIO_LOCKED;
+		ret = filemap_write_and_wait_range(mapping, s->pos, s->end - 1);
+		if (ret)
+			return ret;
+	}
+	i_size = i_size_read(s->inode);
+	if (!(s->flags & DIO_WRITE) && s->end > i_size) {
+		if (s->pos >= i_size)
+			return 0;
+		s->limit = i_size - s->pos;
+		s->end = s->pos + ALIGN(s->limit, dio_block_mask(s->bdev) + 1);
+		iov_iter_truncate(s->iter, s->end - s->pos);
+	}
+	if (s->end_io)
+		s->flags |= DIO_DEFER;
+	if (s->flags & DIO_ASYNC || !(s->flags & DIO_HELD))
+		s->flags |= DIO_COUNTED;
+	ret = dio_map_blocks(s);
+	if (unlikely(ret))
+		return ret == -ENOTBLK ? 0 : ret;
+	return dio_submit(s);
+}
+
+/**
+ * generic_direct_IO - read or write between user memory and a disk
+ * @iocb:	position, flags and, if asynchronous, whom to tell
+ * @iter:	the memory, its length and the direction
+ * @inode:	the file; or the block device's own inode
+ * @bdev:	the disk, whose logical block size and DMA alignment hold
+ * @get_block:	finds a file's blocks.  It is asked for all the bytes that are
+ *		left (b_size) and its answer is used whole: it maps as many as
+ *		it finds contiguous.  Unmapped is a hole.  NULL: @inode is @bdev
+ * @end_io:	called in process context when all is on disk, or NULL.  Bytes
+ *		done or errno in, 0 or the errno to return instead out
+ * @flags:	%DIO_LOCKING: i_rwsem is taken over a read's mapping; a write
+ *		comes with it held exclusively.  %DIO_HELD: the caller holds
+ *		i_rwsem, shared at least, until we return.  %DIO_SKIP_HOLES:
+ *		@get_block must not allocate inside i_size.
+ *		%DIO_WRITE_THROUGH: nothing but the data has to be stable for
+ *		O_DSYNC, so write it with FUA
+ *
+ * Asks for the position and length to be multiples of @bdev's logical block
+ * size.  Page cache over the range must have been written back, and for a
+ * write invalidated: generic_file_direct_IO() does both.  The range can't be
+ * truncated under us: by the lock that the caller holds, or by
+ * inode->i_dio_count, which an asynchronous request holds until it is complete.
+ *
+ * A synchronous request has at most 16 MiB (DIO_MAX_PINNED) pinned at any time.
+ * A write beyond i_size is synchronous whatever @iocb says; moving i_size is
+ * for the caller, who also gives back blocks if less was written than asked.
+ *
+ * Context: process context, may sleep, unless %IOCB_NOWAIT.
+ * Return: bytes transferred, which the caller adds to ki_pos (the iterator may
+ * be ahead of it).  Less than asked: EOF, memory that can't be used, no space,
+ * or a write into a hole, which is 0 if it comes first: the page cache has to
+ * do the rest.  -EIOCBQUEUED: ->ki_complete() tells, and @iocb may be gone.
+ * -EINVAL: misaligned; -EFAULT: no such memory; -EAGAIN: would sleep; -EINTR:
+ * killed; -ENOMEM; else what @get_block, @end_io or the disk says.
+ */
+ssize_t generic_direct_IO(struct kiocb *iocb, struct iov_iter *iter,
+			  struct inode *inode, struct block_device *bdev,
+			  get_block_t *get_block, dio_iodone_t *end_io,
+			  unsigned int flags)
+{
+	struct dio_submit s __uninitialized;
+	size_t count = iov_iter_count(iter);
+	ssize_t ret;
+
+	if (unlikely(!count))
+		return 0;
+	if (unlikely(!dio_aligned(iocb, iter, bdev)))
+		return -EINVAL;
+
+	s.iocb = iocb;
+	s.iter = iter;
+	s.inode = inode;
+	s.get_block = get_block;
+	s.end_io = end_io;
+	s.pos = iocb->ki_pos;
+	s.end = s.pos + count;
+	s.limit = count;
+	s.flags = flags;
+	s.bdev = bdev;
+	s.bio = NULL;
+	dio_resolve(&s);
+	if (s.flags & DIO_ASYNC && unlikely(!inode->i_sb->s_dio_done_wq)) {
+		ret = sb_init_dio_done_wq(inode->i_sb);
+		if (ret)
+			return ret;
+	}
+	if (!get_block) {
+		s.map_bh.b_private = NULL;
+		s.sector = s.pos >> SECTOR_SHIFT;
+		s.len = count;
+		return dio_submit(&s);
+	}
+
+	memset(&s.map_bh, 0, sizeof(s.map_bh));
+	s.flags |= DIO_MAPPED;
+	ret = dio_file(&s);
+	dio_unlock(&s);
+	/* give back what a read beyond EOF was cut by */
+	if (unlikely(s.limit < count) && ret != -EIOCBQUEUED)
+		iov_iter_reexpand(iter, iov_iter_count(iter) + count -
+				  ALIGN(s.limit, dio_block_mask(bdev) + 1));
+	return ret;
+}
+EXPORT_SYMBOL_GPL(generic_direct_IO);
+
+static int __init dio_pool_init(void)
+{
+	return bioset_init(&dio_pool, BIO_POOL_SIZE,
+			   offsetof(struct dio_bio, bio),
+			   BIOSET_NEED_BVECS | BIOSET_PERCPU_CACHE);
+}
+fs_initcall(dio_pool_init);
