@@ -82,7 +82,8 @@ stage()
 		fi
 	done
 	for topic in "$@"; do
-		"$topics" apply "$PBASE" "$topic" "$dir"
+		"$topics" apply "$PBASE" "$topic" "$dir" ||
+			die "topic $topic: does not apply"
 	done
 }
 
@@ -105,15 +106,18 @@ configure()
 	kernel KCONFIG_ALLCONFIG="$prefix/asked.config" allnoconfig >/dev/null
 }
 
-# Puts the staged files into the shared tree, only those that differ.
+# Puts the staged files into the shared tree, only those that differ, and
+# prints their names.
 sync_tree()
 {
 	for f in $(touched); do
 		if [ ! -e "$work/stage/$f" ]; then
+			if [ -e "$prefix/tree/$f" ]; then echo "$f"; fi
 			rm -f "$prefix/tree/$f"
 		elif ! cmp -s "$work/stage/$f" "$prefix/tree/$f"; then
 			mkdir -p "$prefix/tree/$(dirname "$f")"
 			cp "$work/stage/$f" "$prefix/tree/$f"
+			echo "$f"
 		fi
 	done
 }
@@ -244,11 +248,13 @@ check_balance()
 	# shellcheck disable=SC2046 # names without blanks
 	stage "$work/b" $("$topics" list)
 	cd "$work"
-	{ git diff --no-index --no-renames --numstat a b || :; } |
-	awk '
-	{ sub(/^[^\t]*\t[^\t]*\t/, "&", $0) }
-	/drivers\/char\/raw\.c|uapi\/linux\/raw\.h|[abl}\/]\/?tools\// { next }
-	/Documentation\/|MAINTAINERS|[-_](test|kunit)\.c/ { next }
+	for side in a b; do
+		(cd "$side" && rm -rf drivers/char/raw.c include/uapi/linux/raw.h \
+			tools Documentation MAINTAINERS &&
+			find . \( -name '*[-_]test.c' -o -name '*_kunit.c' \) \
+				-exec rm -f {} +)
+	done
+	{ git diff --no-index --no-renames --numstat a b || :; } | awk '
 	{ plus += $1; minus += $2 }
 	END {
 		print "kernel code: " plus + 0 " lines added, " minus + 0 " removed"
@@ -408,12 +414,12 @@ check_pristine()
 		cp "$work/touched" "$work/touched.now"
 		mv "$work/touched.both" "$work/touched"
 		stage "$work/stage"
-		sync_tree
+		sync_tree >"$work/changed"
 		mv "$work/touched.now" "$work/touched"
 	fi
 	cp "$work/touched" "$prefix/touched"
 	stage "$work/stage"
-	sync_tree
+	sync_tree >"$work/changed"
 	configure
 	kernel prepare
 	compile warnings before W=1
@@ -428,16 +434,21 @@ check_prefix()
 		done="$done $topic"
 		# shellcheck disable=SC2086 # names without blanks
 		stage "$work/stage" $done
-		sync_tree
+		sync_tree >"$work/changed"
+		if ! grep -qv -e ^Documentation/ -e ^tools/ -e ^MAINTAINERS \
+			"$work/changed"; then
+			continue
+		fi
 		began=$(date +%s)
 		configure
 		kernel vmlinux modules >"$work/prefix.log" 2>&1 || {
-			grep -E 'error|undefined|Error' "$work/prefix.log" | head -n 20
+			grep -E 'error|undefined' "$work/prefix.log" | head -n 20
+			tail -n 5 "$work/prefix.log"
 			echo "the series up to topic $topic does not build;" \
 				"all of it: ${work#"$ROOT/"}/prefix.log"
 			return 1
 		}
-		say "  up to $topic: $(($(date +%s) - began)) s"
+		echo "$topic: $(($(date +%s) - began)) s"
 		if grep -q 'warning:' "$work/prefix.log"; then
 			grep 'warning:' "$work/prefix.log"
 			echo "warnings in the series up to topic $topic"
@@ -553,13 +564,13 @@ mkdir -p "$work"
 passed=0 failed=0
 for check in "$@"; do
 	began=$(date +%s)
-	if "$0" --one "$check" >"$work/$check.out"; then
+	if "$0" --one "$check" >"$work/$check.out" 2>&1; then
 		passed=$((passed + 1)) word=ok
 	else
 		failed=$((failed + 1)) word="NOT OK"
 	fi
 	echo "$word $check ($(($(date +%s) - began)) s)"
-	if [ "$word" != ok ]; then sed 's/^/    /' "$work/$check.out"; fi
+	sed 's/^/    /' "$work/$check.out"
 done
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
