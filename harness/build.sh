@@ -72,6 +72,7 @@ configure()
 }
 
 space "$ROOT/build" 1500
+alone "$OUT.lock"
 configure
 what="building Linux $(kmake -s -C "$TREE" kernelversion) in ${OUT#"$ROOT/"}"
 say "$what ..."
@@ -82,6 +83,7 @@ kernel INSTALL_MOD_PATH="$OUT/mods" modules_install
 say "$what: $(($(date +%s) - began)) s"
 
 # The programs come from our tree, also when the kernel is the pristine one.
+exec 8>&-
 if [ -n "$PRISTINE" ]; then
 	PRISTINE='' "$ROOT/harness/tree.sh"
 fi

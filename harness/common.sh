@@ -80,3 +80,13 @@ resolve()
 	if [ -n "$PRISTINE" ]; then TREE=$TREE-pristine; fi
 	OUT=$ROOT/build/$NAME/$flavour
 }
+
+# alone FILE: waits until no other one of us holds it.
+alone()
+{
+	exec 8>"$1"
+	flock -n 8 || {
+		say "waiting for another build in ${1%.lock}"
+		flock 8
+	}
+}

@@ -12,6 +12,7 @@ resolve
 state=$TREE.state
 stage=$state/stage
 mkdir -p "$state"
+alone "$state.lock"
 
 # What a developer's tree holds apart from build products, one path a line.
 list_ksrc()

@@ -11,6 +11,7 @@ PRISTINE=
 resolve
 user=$ROOT/build/$NAME/user
 mkdir -p "$user/tests"
+alone "$user.lock"
 
 # The headers again only when one of them changed.
 changed=$(find "$TREE/include/uapi" "$TREE/arch/x86/include/uapi" -type f \
