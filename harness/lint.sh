@@ -19,7 +19,7 @@ set -eu
 
 checks="series checkpatch whitespace shellcheck strays spelling engine-size
 	balance maintainers kernel-doc rst man-page pristine prefix warnings
-	sparse coccinelle bare i386"
+	coccinelle bare i386"
 packages="shellcheck codespell sparse coccinelle python3-docutils python3-sphinx
 	groff-base"
 
@@ -122,17 +122,18 @@ sync_tree()
 	done
 }
 
-# compile WHAT SUFFIX OPTIONS...: what the tool says on each touched file.
+# compile SUFFIX: what W=1 and sparse say on the touched files.
 compile()
 {
-	what=$1 suffix=$2
-	shift 2
+	list=
 	for o in $(objects); do
-		if [ ! -e "$prefix/tree/${o%.o}.c" ]; then continue; fi
+		if [ -e "$prefix/tree/${o%.o}.c" ]; then list="$list $o"; fi
 		rm -f "$prefix/ours/$o"
-		kernel "$@" "$o" 2>&1 || echo "$o: error: does not compile"
-	done >"$work/$what.$suffix.log"
-	messages <"$work/$what.$suffix.log" >"$work/$what.$suffix"
+	done
+	# shellcheck disable=SC2086 # names without blanks
+	kernel -k W=1 C=2 CHECK=sparse $list >"$work/warnings.$1.log" 2>&1 ||
+		echo "error: does not compile" >>"$work/warnings.$1.log"
+	messages <"$work/warnings.$1.log" >"$work/warnings.$1"
 }
 
 # ---- checks of the repository and of the series as text
@@ -422,9 +423,8 @@ check_pristine()
 	sync_tree >"$work/changed"
 	configure
 	kernel prepare
-	compile warnings before W=1
-	compile sparse before C=2 CHECK=sparse
-	! grep -h 'does not compile' "$work/warnings.before" "$work/sparse.before"
+	compile before
+	! grep -w error: "$work/warnings.before"
 }
 
 check_prefix()
@@ -457,22 +457,12 @@ check_prefix()
 	done
 }
 
-compare()
-{
-	compile "$1" after "$2" ${3:+"$3"}
-	new_in "$work/$1.before" "$work/$1.after" >"$work/new"
-	cat "$work/new"
-	[ ! -s "$work/new" ]
-}
-
 check_warnings()
 {
-	compare warnings W=1
-}
-
-check_sparse()
-{
-	compare sparse C=2 CHECK=sparse
+	compile after
+	new_in "$work/warnings.before" "$work/warnings.after" >"$work/new"
+	cat "$work/new"
+	[ ! -s "$work/new" ]
 }
 
 # All of the kernel's semantic patches on the touched files, as they were and as
