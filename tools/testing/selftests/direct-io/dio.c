@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/loop.h>
 #include <linux/stat.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
@@ -294,6 +295,57 @@ static int disk_configure(const struct dio_disk *d)
 	return err ?: dio_disk_set(d, "power", "1");
 }
 
+static int loop_configure(struct dio_disk *d, int nr, int mem)
+{
+	struct loop_config config = { .fd = mem, .block_size = d->lbs };
+	int err = 0, fd;
+
+	snprintf(d->name, sizeof(d->name), "loop%d", nr);
+	snprintf(d->path, sizeof(d->path), "/dev/%s", d->name);
+	fd = open(d->path, O_RDWR);
+	if (fd < 0)
+		return fail(errno, "%s: %m", d->path);
+	if (ioctl(fd, LOOP_CONFIGURE, &config))
+		err = fail(errno, "LOOP_CONFIGURE %s: %m", d->path);
+	close(fd);
+	return err;
+}
+
+static int loop_create(struct dio_disk *d)
+{
+	int ctl, nr, err, mem;
+
+	if (access("/dev/loop-control", F_OK) && dio_have("modprobe"))
+		dio_run("modprobe", "loop", NULL);
+	ctl = open("/dev/loop-control", O_RDWR);
+	if (ctl < 0)
+		return fail(errno, "no loop devices (CONFIG_BLK_DEV_LOOP): %m");
+	mem = memfd_create("disk", MFD_CLOEXEC);
+	if (mem < 0 || ftruncate(mem, d->mib * MIB))
+		err = fail(errno, "memory for a disk: %m");
+	else
+		do {
+			nr = ioctl(ctl, LOOP_CTL_GET_FREE);
+			err = nr < 0 ? fail(errno, "LOOP_CTL_GET_FREE: %m") :
+				       loop_configure(d, nr, mem);
+		} while (err == -EBUSY);
+	close(mem);
+	close(ctl);
+	if (err)
+		d->name[0] = '\0';
+	return err;
+}
+
+static void loop_destroy(struct dio_disk *d)
+{
+	int fd = open(d->path, O_RDWR);
+
+	if (fd < 0)
+		return;
+	ioctl(fd, LOOP_CLR_FD, 0);
+	close(fd);
+}
+
 /**
  * dio_disk_create() - make a disk
  * @d: what it is to be like; gets the disk's name and path
@@ -306,6 +358,8 @@ int dio_disk_create(struct dio_disk *d)
 
 	d->lbs = d->lbs ?: 512;
 	d->mib = d->mib ?: 64;
+	if (d->loop)
+		return loop_create(d);
 	err = nullb_ready();
 	if (err)
 		return err;
@@ -340,7 +394,10 @@ void dio_disk_destroy(struct dio_disk *d)
 	if (!d->name[0])
 		return;
 	snprintf(dir, sizeof(dir), NULLB "/%s", d->name);
-	rmdir(dir);
+	if (d->loop)
+		loop_destroy(d);
+	else
+		rmdir(dir);
 	d->name[0] = '\0';
 }
 
@@ -510,12 +567,15 @@ void dio_fs_destroy(struct dio_fs *fs)
 static struct dio_target *targets;
 static pid_t targets_owner;
 
+static void trace_destroy(void);
+
 static void targets_destroy(void)
 {
 	int i;
 
 	if (getpid() != targets_owner)
 		return;
+	trace_destroy();
 	for (i = 0; i < TARGETS; i++)
 		if (targets[i].state == 1)
 			dio_fs_destroy(&targets[i].fs);
@@ -553,6 +613,7 @@ struct dio_target *dio_target(unsigned int lbs, unsigned int block_size)
 	t->fs.block_size = block_size;
 	t->fs.disk.lbs = lbs;
 	t->fs.disk.mib = 32;
+	t->fs.disk.loop = lbs == 4096;
 	t->fs.disk.poll_queues = 1;
 	err = block_size ? dio_fs_create(&t->fs) : dio_disk_create(&t->fs.disk);
 	t->state = err ?: 1;
@@ -892,6 +953,19 @@ ssize_t dio_rw(enum dio_method m, enum dio_dir dir, int fd, void *buf,
 	}
 }
 
+/* A queue without poll queues does not refuse what needs no disk. */
+static bool queue_polls(int fd)
+{
+	struct stat st;
+	dev_t dev;
+
+	if (fstat(fd, &st))
+		return false;
+	dev = S_ISREG(st.st_mode) ? st.st_dev : st.st_rdev;
+	return dio_read_long("/sys/dev/block/%d:%d/queue/io_poll", major(dev),
+			     minor(dev)) == 1;
+}
+
 /**
  * dio_can() - does this file take this method?
  * @m: the method
@@ -902,6 +976,8 @@ bool dio_can(enum dio_method m, int fd)
 	ssize_t ret = 0;
 	void *buf;
 
+	if (m == DIO_URING_POLL && !queue_polls(fd))
+		return false;
 	if (m == DIO_AIO || m >= DIO_URING) {
 		buf = dio_alloc(4096);
 		ret = dio_rw(m, DIO_READ, fd, buf, 4096, 0);
@@ -973,52 +1049,94 @@ long long dio_physical(int fd, off_t pos)
 
 /* ---- tracepoints ---- */
 
+#define BIO_QUEUE "events/block/block_bio_queue/enable"
+#define RQ_ISSUE "events/block/block_rq_issue/enable"
+
 static char trace_dir[64];
+static char trace_dev[24];
 
-static int trace_file(const char *file, const char *fmt, ...)
+static int trace_file(const char *file, const char *text)
 {
-	char path[PATH_MAX], text[128];
-	va_list ap;
+	char path[PATH_MAX];
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	snprintf(path, sizeof(path), "%s/%s", trace_dir, file);
 	return write_file(path, text);
 }
 
-/**
- * dio_trace_start() - begin to record a device's BIOs and requests
- * @dev: block device node
- *
- * In a tracing instance of its own, so that nobody else's tracing is disturbed.
+/*
+ * Tracing of the program's own, so that nobody else's is disturbed. Once on,
+ * the events stay so until the program ends, and only the recording stops:
+ * turning events on and off rewrites code, which costs time, and which not
+ * every emulator stands for long. Recording the names of tasks rewrites the
+ * scheduler; a new instance takes that option from the top level.
  */
-int dio_trace_start(const char *dev)
+#define RECORD_CMD TRACEFS "/options/record-cmd"
+
+static int trace_instance(void)
 {
-	unsigned int id;
-	struct stat st;
+	long record_cmd = dio_read_long(RECORD_CMD);
+	int err = 0;
+
+	if (record_cmd > 0)
+		write_file(RECORD_CMD, "0");
+	if (mkdir(trace_dir, 0700))
+		err = fail(errno, "%s: %m", trace_dir);
+	if (record_cmd > 0)
+		write_file(RECORD_CMD, "1");
+	return err;
+}
+
+static int trace_setup(void)
+{
 	int err;
 
+	snprintf(trace_dir, sizeof(trace_dir), TRACEFS "/instances/dio%d",
+		 targets_owner);
+	if (!access(trace_dir, F_OK))
+		return 0;
 	if (access(TRACEFS "/instances", F_OK) &&
 	    mount("tracefs", TRACEFS, "tracefs", 0, NULL))
 		return fail(errno, "tracefs cannot be mounted: %m");
 	if (access(TRACEFS "/events/block/block_bio_queue", F_OK))
 		return fail(ENOENT, "no block tracepoints (CONFIG_BLK_DEV_IO_TRACE)");
-	if (stat(dev, &st))
-		return fail(errno, "%s: %m", dev);
-	snprintf(trace_dir, sizeof(trace_dir), TRACEFS "/instances/dio%d",
-		 getpid());
-	if (mkdir(trace_dir, 0700))
-		return fail(errno, "%s: %m", trace_dir);
-	id = major(st.st_rdev) << 20 | minor(st.st_rdev);
-	err = trace_file("events/block/block_bio_queue/filter", "dev == %u", id);
-	err = err ?: trace_file("events/block/block_rq_issue/filter",
-				"dev == %u", id);
-	err = err ?: trace_file("events/block/block_bio_queue/enable", "1");
-	err = err ?: trace_file("events/block/block_rq_issue/enable", "1");
+	err = trace_instance();
+	if (err)
+		return err;
+	err = trace_file("tracing_on", "0");
+	err = err ?: trace_file(BIO_QUEUE, "1");
+	err = err ?: trace_file(RQ_ISSUE, "1");
 	if (err)
 		rmdir(trace_dir);
 	return err;
+}
+
+static void trace_destroy(void)
+{
+	snprintf(trace_dir, sizeof(trace_dir), TRACEFS "/instances/dio%d",
+		 targets_owner);
+	if (access(trace_dir, F_OK))
+		return;
+	trace_file(BIO_QUEUE, "0");
+	trace_file(RQ_ISSUE, "0");
+	rmdir(trace_dir);
+}
+
+/**
+ * dio_trace_start() - begin to record a device's BIOs and requests
+ * @dev: block device node
+ */
+int dio_trace_start(const char *dev)
+{
+	struct stat st;
+	int err;
+
+	if (stat(dev, &st))
+		return fail(errno, "%s: %m", dev);
+	snprintf(trace_dev, sizeof(trace_dev), ": %d,%d ",
+		 major(st.st_rdev), minor(st.st_rdev));
+	err = trace_setup();
+	err = err ?: trace_file("trace", "\n");
+	return err ?: trace_file("tracing_on", "1");
 }
 
 static bool trace_parse(const char *line, struct dio_bio *bio)
@@ -1027,7 +1145,7 @@ static bool trace_parse(const char *line, struct dio_bio *bio)
 	int ma, mi;
 
 	memset(bio, 0, sizeof(*bio));
-	if (!p || line[0] == '#')
+	if (!p || !strstr(line, trace_dev))
 		return false;
 	if (sscanf(p, ": block_%15[a-z_]: %d,%d %11s", bio->event, &ma, &mi,
 		   bio->rwbs) != 4)
@@ -1054,8 +1172,7 @@ int dio_trace_stop(struct dio_bio *bios, int max)
 	int nr = 0;
 	FILE *f;
 
-	trace_file("events/block/block_bio_queue/enable", "0");
-	trace_file("events/block/block_rq_issue/enable", "0");
+	trace_file("tracing_on", "0");
 	snprintf(path, sizeof(path), "%s/trace", trace_dir);
 	f = fopen(path, "r");
 	if (!f)
@@ -1068,6 +1185,5 @@ int dio_trace_stop(struct dio_bio *bios, int max)
 		nr++;
 	}
 	fclose(f);
-	rmdir(trace_dir);
 	return nr;
 }

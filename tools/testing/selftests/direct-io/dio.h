@@ -56,8 +56,8 @@ double dio_now(void);
 /* ---- disks ---- */
 
 /**
- * struct dio_disk - a null_blk disk of the test's own
- * @name:	what configfs calls it; set by dio_disk_create()
+ * struct dio_disk - a disk of the test's own: null_blk, or loop over memory
+ * @name:	its name; set by dio_disk_create()
  * @path:	its device node; set by dio_disk_create()
  * @lbs:	logical block size in bytes, 512 unless set
  * @mib:	size in MiB, 64 unless set
@@ -67,8 +67,12 @@ double dio_now(void);
  * @fua:	the cache knows FUA
  * @no_data:	keep nothing: reads return whatever the buffer held
  * @max_sectors: largest request in 512-byte sectors, 0 for null_blk's default
+ * @loop:	a loop device, which knows @lbs and @mib only
  *
- * Fill in what is not to be 0, then call dio_disk_create().
+ * Fill in what is not to be 0, then call dio_disk_create(). null_blk remembers
+ * which pieces were written, not which sectors: with 4096-byte sectors it takes
+ * no memory but whole pages (and in older kernels writes outside of its own).
+ * Loop has no such fault.
  */
 struct dio_disk {
 	char name[32];
@@ -81,6 +85,7 @@ struct dio_disk {
 	bool fua;
 	bool no_data;
 	unsigned int max_sectors;
+	bool loop;
 };
 
 int dio_disk_create(struct dio_disk *d);

@@ -728,9 +728,10 @@ TEST_F(any, a_thousand_small_vectors)
 
 TEST_F(any, vectors_of_mixed_alignment)
 {
+	size_t align = dio_disk_queue(&self->t->fs.disk, "dma_alignment") + 1;
 	unsigned int lbs = self->lbs;
 	unsigned char *buf = dio_alloc(MIB);
-	size_t shift[] = { 512, 0, 1536, 4, 3584, 8, 512, 2048 };
+	size_t shift[] = { 512, 0, 1536, align, 3584, align * 3, 512, 2048 };
 	size_t len[] = { 1, 8, 3, 1, 16, 2, 5, 28 };
 	struct iovec iov[8];
 	off_t pos = 0;

@@ -48,11 +48,17 @@ FIXTURE_VARIANT_ADD(shape, ext2_4k) { 4096, 4096 };
 
 FIXTURE_SETUP(shape)
 {
+	char path[96];
+
 	self->t.fs.disk.lbs = variant->lbs;
 	self->t.fs.disk.max_sectors = 8192;
 	self->t.fs.block_size = variant->block_size;
 	if (traced_create(&self->t))
 		SKIP(return, "%s", dio_why());
+	/* One request takes 4 MiB, so that the queue splits nothing. */
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/max_sectors_kb",
+		 self->t.fs.disk.name);
+	ASSERT_EQ(0, dio_write_file(path, "4096")) TH_LOG("%s", dio_why());
 }
 
 FIXTURE_TEARDOWN_PARENT(shape)
