@@ -73,6 +73,33 @@ static int open_full(struct dio_fs *fs, size_t len)
 	return fd;
 }
 
+/*
+ * The first byte of the disk where a file's data may be: the lowest block of a
+ * file that takes all there is. The disk is one block group, so that nothing
+ * but data and what maps it lies behind.
+ */
+static long long first_data(struct dio_fs *fs)
+{
+	int fd = open_on(fs, O_RDWR | O_CREAT | O_TRUNC);
+	char *buf = calloc(1, MIB);
+	long long where, least = -1;
+	off_t pos, size;
+
+	while (write(fd, buf, MIB) > 0)
+		;
+	free(buf);
+	size = lseek(fd, 0, SEEK_END);
+	for (pos = 0; pos < size; pos += fs->block_size) {
+		where = dio_physical(fd, pos);
+		if (where > 0 && (least < 0 || where < least))
+			least = where;
+	}
+	if (ftruncate(fd, 0) || fsync(fd))
+		least = -1;
+	close(fd);
+	return least;
+}
+
 /* Make @len bytes at @start of the disk good or bad. */
 static int set_bad(struct dio_fs *fs, bool bad, long long start, size_t len)
 {
@@ -190,21 +217,18 @@ TEST_F(fault, failed_append_does_not_move_the_size)
 {
 	unsigned int bs = variant->block_size;
 	void *buf = dio_alloc(64 * KIB);
-	long before, bad_blocks = 64;
 	enum dio_method m;
 	long long where;
 	struct stat st;
+	long before;
 	int fd;
 
 	if (!bs)
 		SKIP(return, "a device does not grow");
-	/* Where a new file's blocks go: there, all is bad. */
-	fd = open_full(&self->fs, bs);
-	where = dio_physical(fd, 0);
-	ASSERT_LT(0, where);
-	ASSERT_EQ(0, ftruncate(fd, 0));
-	ASSERT_EQ(0, fsync(fd));
-	ASSERT_EQ(0, set_bad(&self->fs, true, where, bad_blocks * bs));
+	where = first_data(&self->fs);
+	ASSERT_LT(0, where) TH_LOG("%s", dio_why());
+	fd = open_on(&self->fs, O_RDWR | O_DIRECT);
+	ASSERT_EQ(0, set_bad(&self->fs, true, where, 8 * MIB - where));
 	for (m = DIO_SYNC; m < DIO_METHODS; m++) {
 		if (!dio_can(m, fd))
 			continue;
@@ -215,7 +239,7 @@ TEST_F(fault, failed_append_does_not_move_the_size)
 		EXPECT_EQ(0, st.st_blocks) BY(m);
 		EXPECT_EQ(before, free_blocks(&self->fs)) BY(m);
 	}
-	ASSERT_EQ(0, set_bad(&self->fs, false, where, bad_blocks * bs));
+	ASSERT_EQ(0, set_bad(&self->fs, false, where, 8 * MIB - where));
 	dio_fill(buf, 8 * bs, 0, 1);
 	EXPECT_EQ((ssize_t)(8 * bs), pwrite(fd, buf, 8 * bs, 0));
 	close(fd);
@@ -228,23 +252,25 @@ TEST_F(fault, append_that_fails_half_way)
 	void *buf = dio_alloc(64 * KIB);
 	long long where;
 	struct stat st;
-	ssize_t n;
 	int fd;
 
 	if (!bs)
 		SKIP(return, "a device does not grow");
-	fd = open_full(&self->fs, 8 * bs);
+	fd = open_full(&self->fs, 2 * bs);
+	ASSERT_LE(0, fd);
+	/* See where six blocks more go; from the fifth on, all is bad. */
+	ASSERT_EQ((ssize_t)(6 * bs), pwrite(fd, buf, 6 * bs, 2 * bs));
 	where = dio_physical(fd, 6 * bs);
-	ASSERT_LT(0, where);
+	ASSERT_LT(0, where) TH_LOG("%s", dio_why());
 	ASSERT_EQ(0, ftruncate(fd, 2 * bs));
 	ASSERT_EQ(0, fsync(fd));
-	ASSERT_EQ(0, set_bad(&self->fs, true, where, bs));
-	n = dio_rw(DIO_SYNC, DIO_WRITE, fd, buf, 6 * bs, 2 * bs);
-	EXPECT_EQ(-EIO, n);
+	ASSERT_EQ(0, set_bad(&self->fs, true, where, 8 * MIB - where));
+	EXPECT_EQ(-EIO,
+		  dio_rw(DIO_SYNC, DIO_WRITE, fd, buf, 6 * bs, 2 * bs));
 	ASSERT_EQ(0, fstat(fd, &st));
 	EXPECT_GE(6 * bs, st.st_size);
 	EXPECT_LE(2 * bs, st.st_size);
-	ASSERT_EQ(0, set_bad(&self->fs, false, where, bs));
+	ASSERT_EQ(0, set_bad(&self->fs, false, where, 8 * MIB - where));
 	/* What was there before is there. */
 	ASSERT_EQ((ssize_t)(2 * bs), pread(fd, buf, 2 * bs, 0));
 	EXPECT_EQ(-1, dio_differs(buf, 2 * bs, 0, 1));
@@ -262,17 +288,16 @@ TEST_F(fault, write_into_a_hole_that_fails)
 
 	if (!bs)
 		SKIP(return, "a device has no holes");
-	fd = open_full(&self->fs, bs);
-	where = dio_physical(fd, 0);
-	ASSERT_LT(0, where);
-	ASSERT_EQ(0, ftruncate(fd, 0));
+	where = first_data(&self->fs);
+	ASSERT_LT(0, where) TH_LOG("%s", dio_why());
+	fd = open_on(&self->fs, O_RDWR | O_DIRECT);
 	ASSERT_EQ(0, ftruncate(fd, 10 * bs));
 	ASSERT_EQ(0, fsync(fd));
-	ASSERT_EQ(0, set_bad(&self->fs, true, where, 64 * bs));
+	ASSERT_EQ(0, set_bad(&self->fs, true, where, 8 * MIB - where));
 	EXPECT_EQ(-EIO, dio_rw(DIO_SYNC, DIO_WRITE, fd, buf, 4 * bs, 2 * bs));
 	ASSERT_EQ(0, fstat(fd, &st));
 	EXPECT_EQ(10 * bs, st.st_size);
-	ASSERT_EQ(0, set_bad(&self->fs, false, where, 64 * bs));
+	ASSERT_EQ(0, set_bad(&self->fs, false, where, 8 * MIB - where));
 	close(fd);
 	EXPECT_EQ(0, check(&self->fs)) TH_LOG("%s", dio_why());
 }

@@ -458,7 +458,7 @@ TEST_F(any, truncate_beside_direct_io)
 	for (i = 0; i < 4; i++) {
 		r[i].t = self->t;
 		r[i].seed = i + 1;
-		r[i].until = dio_now() + 3;
+		r[i].until = dio_now() + 2;
 		ASSERT_EQ(0, pthread_create(&r[i].thread, NULL, what[i], &r[i]));
 	}
 	for (i = 0; i < 4; i++) {
@@ -676,7 +676,7 @@ TEST_F(any, random_walk_agrees_with_a_model)
 	struct walk w = {
 		.t = self->t, .model = calloc(1, WALK), .buf = dio_alloc(WALK),
 	};
-	double until = dio_now() + from_env("DIO_SECONDS", 5);
+	double until = dio_now() + from_env("DIO_SECONDS", 3);
 	unsigned int seed;
 	unsigned long n;
 	ssize_t got;
