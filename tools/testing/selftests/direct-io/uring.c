@@ -406,32 +406,23 @@ TEST_F(any, filesystem_is_clean_afterwards)
 
 /* ---- scsi_debug: what null_blk does not have ---- */
 
-/* A scsi_debug disk, or -1 and dio_why(). */
-static int simulated_disk(const char *arg1, const char *arg2, char *path)
+/* The disk whose model is "scsi_debug", if there is one by now. */
+static bool find_simulated(char *path)
 {
-	char glob[] = "/sys/bus/pseudo/drivers/scsi_debug";
-	char dir[] = "/sys/block", model[64];
+	DIR *d = opendir("/sys/block");
+	bool found = false;
 	struct dirent *de;
-	DIR *d;
-	int fd, found = -1;
+	char model[64];
+	int fd;
 
-	if (!access(glob, F_OK))
-		dio_run("modprobe", "-r", "scsi_debug", NULL);
-	if (dio_run("modprobe", "scsi_debug", "dev_size_mb=16", arg1, arg2,
-		    NULL))
-		return -1;
-	sleep(1);
-	d = opendir(dir);
-	while (d && (de = readdir(d))) {
+	while (d && !found && (de = readdir(d))) {
 		snprintf(path, 96, "/sys/block/%.32s/device/model", de->d_name);
 		fd = open(path, O_RDONLY);
 		if (fd < 0)
 			continue;
-		if (read(fd, model, sizeof(model)) > 10 &&
-		    !strncmp(model, "scsi_debug", 10)) {
-			snprintf(path, 96, "/dev/%.32s", de->d_name);
-			found = 0;
-		}
+		found = read(fd, model, sizeof(model)) > 10 &&
+			!strncmp(model, "scsi_debug", 10);
+		snprintf(path, 96, "/dev/%.32s", de->d_name);
 		close(fd);
 	}
 	if (d)
@@ -439,16 +430,36 @@ static int simulated_disk(const char *arg1, const char *arg2, char *path)
 	return found;
 }
 
+/* Make one; NULL, or why there is none. */
+static const char *simulate_disk(const char *arg1, const char *arg2, char *path)
+{
+	int i;
+
+	dio_run("modprobe", "-r", "scsi_debug", NULL);
+	dio_run("modprobe", "sd_mod", NULL);
+	if (dio_run("modprobe", "scsi_debug", "dev_size_mb=16", arg1, arg2,
+		    NULL))
+		return dio_why();
+	for (i = 0; i < 100; i++) {
+		if (find_simulated(path) && !access(path, F_OK))
+			return NULL;
+		usleep(100000);
+	}
+	return "the SCSI disk does not appear";
+}
+
 TEST(atomic_write_on_a_disk_that_has_it)
 {
 	void *buf = dio_alloc(65536);
 	struct iovec iov = { buf, 16384 };
+	const char *missing;
 	struct statx stx;
 	char path[96];
 	int fd;
 
-	if (simulated_disk("atomic_wr=1", "atomic_wr_max_length=128", path))
-		SKIP(return, "no scsi_debug: %s", dio_why());
+	missing = simulate_disk("atomic_wr=1", "atomic_wr_max_length=128", path);
+	if (missing)
+		SKIP(return, "no scsi_debug: %s", missing);
 	fd = open(path, O_RDWR | O_DIRECT);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, syscall(__NR_statx, fd, "", AT_EMPTY_PATH,
@@ -490,13 +501,15 @@ TEST_F(any, atomic_write_where_there_is_none_is_refused)
 TEST(disk_with_integrity_metadata)
 {
 	void *buf = dio_alloc(MIB);
+	const char *missing;
 	enum dio_method m;
 	char path[96];
 	int fd;
 
 	/* Type 1 protection; the kernel makes and checks the tags itself. */
-	if (simulated_disk("dif=1", "dix=1", path))
-		SKIP(return, "no scsi_debug: %s", dio_why());
+	missing = simulate_disk("dif=1", "dix=1", path);
+	if (missing)
+		SKIP(return, "no scsi_debug: %s", missing);
 	fd = open(path, O_RDWR | O_DIRECT);
 	ASSERT_LE(0, fd);
 	for (m = DIO_SYNC; m < DIO_METHODS; m = dio_next_method(m, fd)) {
