@@ -2,18 +2,16 @@
 /*
  * Direct I/O for everything that maps its blocks with a get_block.
  *
- * A request goes through four steps, each a section of this file:
- *
+ * A request goes through four steps:
  *  - map: ask the filesystem where the next bytes are on disk, as a range;
  *  - build: pin user pages a batch at a time and gather them into a BIO, until
  *    the range breaks off, the BIO is full or the filesystem marked a boundary;
  *  - submit, and reap what has completed, so that a synchronous request keeps
  *    only so much memory pinned, however large it is;
- *  - complete: in process context if there is anything left to do that may
- *    sleep, else right where the last BIO ended.
- *
- * Most requests are one mapped range that fits one BIO.  They are told apart at
- * the top, in generic_direct_IO(), and take a short path of their own.
+ *  - complete: in process context if something is left to do that may sleep,
+ *    else right where the last BIO ended.
+ * Most requests are one range and one BIO: generic_direct_IO() tells them apart
+ * at the top, and they take a short path of their own.
  */
 #include <linux/bio.h>
 #include <linux/bio-integrity.h>
@@ -21,7 +19,6 @@
 #include <linux/buffer_head.h>
 #include <linux/fs.h>
 #include <linux/fserror.h>
-#include <linux/init.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -31,17 +28,12 @@
 #include <linux/uio.h>
 #include <linux/workqueue.h>
 
-/* User pages are pinned this many at a time: their list stays on the stack. */
-#define DIO_BATCH		64
+#define DIO_BATCH	64	/* pages pinned at a time, listed on the stack */
+#define DIO_INLINE_VECS	4	/* pages of a BIO that needs no allocation */
 
-/* A synchronous BIO of up to this many pages needs no allocation at all. */
-#define DIO_INLINE_VECS		4
-
-/* What a synchronous request may keep pinned and in flight, in bytes. */
-#define DIO_MAX_PINNED		SZ_16M
-
-/* No BIO may take more than this share of it, or streaming would stutter. */
-#define DIO_MAX_BIO		SZ_4M
+/* What a synchronous request may have pinned; a BIO's share lets it stream. */
+#define DIO_MAX_PINNED	SZ_16M
+#define DIO_MAX_BIO	SZ_4M
 
 /* Private flags, above those that the caller of generic_direct_IO() passes. */
 #define DIO_WRITE		BIT(16)	/* data goes to the disk */
@@ -120,20 +112,13 @@ static inline unsigned int dio_block_mask(struct block_device *bdev)
 	return bdev_logical_block_size(bdev) - 1;
 }
 
-/* Map. */
-
 /* Writing may not allocate inside i_size where the filesystem can't fill it. */
 static bool dio_may_create(struct dio_submit *s)
 {
-	unsigned int blkbits = s->inode->i_blkbits;
-	loff_t i_size;
+	loff_t first_free = round_up(i_size_read(s->inode), i_blocksize(s->inode));
 
-	if (!(s->flags & DIO_WRITE))
-		return false;
-	if (!(s->flags & DIO_SKIP_HOLES))
-		return true;
-	i_size = i_size_read(s->inode);
-	return !i_size || s->pos >> blkbits > (i_size - 1) >> blkbits;
+	return s->flags & DIO_WRITE &&
+		(!(s->flags & DIO_SKIP_HOLES) || s->pos >= first_free);
 }
 
 /*
@@ -167,34 +152,22 @@ static int dio_map_blocks(struct dio_submit *s)
 	return 0;
 }
 
-/* Build. */
-
-static void dio_bio_init(struct dio_submit *s, struct bio *bio)
+static void dio_bio_start(struct dio_submit *s, struct bio *bio)
 {
-	struct kiocb *iocb = s->iocb;
-
 	bio->bi_iter.bi_sector = s->sector;
-	bio->bi_write_hint = file_inode(iocb->ki_filp)->i_write_hint;
-	bio->bi_write_stream = iocb->ki_write_stream;
-	bio->bi_ioprio = iocb->ki_ioprio;
-	if (s->flags & DIO_USER)
-		bio_set_flag(bio, BIO_PAGE_PINNED);
+	bio->bi_flags |= s->flags & DIO_USER ? BIT(BIO_PAGE_PINNED) : 0;
 }
 
 /* How many of the @left bytes that start in *@pages lie in one contiguous run. */
-static size_t dio_run_length(struct page **pages, size_t offset, size_t left,
-			     unsigned int *nr_pages)
+static size_t dio_run_length(struct page **pages, size_t offset, size_t left)
 {
 	struct folio *folio = page_folio(pages[0]);
 	size_t len = min_t(size_t, left, PAGE_SIZE - offset);
-	unsigned int i = 1;
+	unsigned int i;
 
-	while (len < left && page_folio(pages[i]) == folio &&
-	       page_to_pfn(pages[i]) == page_to_pfn(pages[0]) + i) {
+	for (i = 1; len < left && page_folio(pages[i]) == folio &&
+	     page_to_pfn(pages[i]) == page_to_pfn(pages[0]) + i; i++)
 		len += min_t(size_t, left - len, PAGE_SIZE);
-		i++;
-	}
-	*nr_pages = i;
 	return len;
 }
 
@@ -210,13 +183,11 @@ static void dio_bio_trim(struct dio_submit *s, struct bio *bio, size_t nbytes)
 		unsigned int len = min_t(size_t, nbytes, bv->bv_len);
 		unsigned int keep;
 
-		bv->bv_len -= len;
 		nbytes -= len;
-		keep = bv->bv_len ? DIV_ROUND_UP(end - len, PAGE_SIZE) :
-				    bv->bv_offset / PAGE_SIZE;
+		bv->bv_len -= len;
+		keep = bv->bv_len ? DIV_ROUND_UP(end - len, PAGE_SIZE) : 0;
 		if (s->flags & DIO_USER)
-			unpin_user_page_range_dirty_lock(
-				bv->bv_page + keep,
+			unpin_user_page_range_dirty_lock(bv->bv_page + keep,
 				DIV_ROUND_UP(end, PAGE_SIZE) - keep, false);
 		if (!bv->bv_len)
 			bio->bi_vcnt--;
@@ -224,54 +195,39 @@ static void dio_bio_trim(struct dio_submit *s, struct bio *bio, size_t nbytes)
 }
 
 /* Pin one batch of pages and add them.  Returns bytes added or an errno. */
-static ssize_t dio_bio_add_batch(struct dio_submit *s, struct bio *bio,
-				 size_t want)
+static ssize_t dio_bio_add_batch(struct dio_submit *s, struct bio *bio, size_t want)
 {
 	struct page *batch[DIO_BATCH] __uninitialized, **pages = batch;
 	iov_iter_extraction_t extract = 0;
-	unsigned int nr, room;
-	size_t offset, left;
+	size_t offset, left, len;
+	unsigned int room;
 	ssize_t size;
 
 	if (blk_queue_pci_p2pdma(bdev_get_queue(s->bdev)))
 		extract |= ITER_ALLOW_P2PDMA;
 	room = min_t(unsigned int, DIO_BATCH, bio->bi_max_vecs - bio->bi_vcnt);
-	size = iov_iter_extract_pages(s->iter, &pages, want, room, extract,
-				      &offset);
+	size = iov_iter_extract_pages(s->iter, &pages, want, room, extract, &offset);
 	if (unlikely(size <= 0))
 		return size ? size : -EFAULT;
 
-	for (left = size; left; pages += nr, offset = 0) {
-		size_t len = dio_run_length(pages, offset, left, &nr);
+	for (left = size; left; left -= len, offset = 0) {
 		unsigned short vcnt = bio->bi_vcnt;
 
+		len = dio_run_length(pages, offset, left);
 		/* peer memory of another device can't share the BIO */
 		if (unlikely(bio_add_page(bio, *pages, len, offset) != len))
 			break;
 		/* two segments that meet inside a page: one pin is enough */
 		if (offset && bio->bi_vcnt == vcnt && s->flags & DIO_USER)
 			unpin_user_page(*pages);
-		left -= len;
+		pages += DIV_ROUND_UP(offset + len, PAGE_SIZE);
 	}
 	if (unlikely(left)) {
 		if (s->flags & DIO_USER)
-			unpin_user_pages(pages,
-					 DIV_ROUND_UP(offset + left, PAGE_SIZE));
+			unpin_user_pages(pages, DIV_ROUND_UP(offset + left, PAGE_SIZE));
 		iov_iter_revert(s->iter, left);
 	}
 	return size - left;
-}
-
-/* A bvec iterator brings its own table: the BIO borrows a window of it. */
-static size_t dio_bio_share(struct dio_submit *s, struct bio *bio, size_t want)
-{
-	if (!bio->bi_iter.bi_size) {
-		bio_iov_iter_set(bio, s->iter);
-		bio->bi_iter.bi_size = 0;
-	}
-	bio->bi_iter.bi_size += want;
-	iov_iter_advance(s->iter, want);
-	return want;
 }
 
 /*
@@ -284,38 +240,39 @@ static ssize_t dio_bio_add(struct dio_submit *s, struct bio *bio, size_t want)
 	size_t done = 0, rest;
 	ssize_t ret = 0;
 
-	if (iov_iter_is_bvec(s->iter))
-		return dio_bio_share(s, bio, want);
+	if (iov_iter_is_bvec(s->iter)) {
+		/* it brings its own table: the BIO borrows a window of it */
+		if (!bio->bi_iter.bi_size) {
+			bio_iov_iter_set(bio, s->iter);
+			bio->bi_iter.bi_size = 0;
+		}
+		bio->bi_iter.bi_size += want;
+		iov_iter_advance(s->iter, want);
+		return want;
+	}
 
-	do {
-		if (bio->bi_vcnt == bio->bi_max_vecs)
-			break;
+	while (done < want && bio->bi_vcnt < bio->bi_max_vecs) {
 		ret = dio_bio_add_batch(s, bio, want - done);
 		if (unlikely(ret <= 0))
 			break;
 		done += ret;
-	} while (done < want);
-
+	}
 	rest = done & dio_block_mask(s->bdev);
 	if (unlikely(rest)) {
 		dio_bio_trim(s, bio, rest);
 		done -= rest;
 	}
-	/* an atomic write is whole or not at all */
 	if (unlikely(done < want && s->iocb->ki_flags & IOCB_ATOMIC)) {
-		bio_release_pages(bio, false);
+		bio_release_pages(bio, false);	/* whole or not at all */
 		return -EFAULT;
 	}
-	if (likely(done))
-		return done;
-	if (ret < 0)
-		return ret;
+	if (done || ret < 0)
+		return done ? done : ret;
 	/* segments so small that the BIO can't hold one block of them */
 	return bio->bi_vcnt ? 0 : -EINVAL;
 }
 
-/* Wait.  *@waiter is a task until somebody calls dio_wake() on it. */
-
+/* Wait until somebody calls dio_wake() on *@waiter, which is us till then. */
 static void dio_wait(void **waiter)
 {
 	while (smp_load_acquire(waiter)) {
@@ -336,8 +293,6 @@ static void dio_wake(void **waiter)
 	blk_wake_io_task(task);
 	rcu_read_unlock();
 }
-
-/* Complete. */
 
 static void dio_init(struct dio_submit *s, struct dio *dio)
 {
@@ -368,8 +323,7 @@ static ssize_t dio_complete(struct dio *dio)
 	if (dio->end_io) {
 		int err = dio->end_io(iocb, iocb->ki_pos, ret, dio->private);
 
-		if (err)
-			ret = err;
+		ret = err ? err : ret;
 	}
 	/* before i_dio_count, which is what keeps truncate from the range */
 	if (ret > 0 && (dio->flags & (DIO_WRITE | DIO_ASYNC | DIO_DEFER)) ==
@@ -416,13 +370,15 @@ static bool dio_defer(struct dio *dio, work_func_t fn)
 	return true;
 }
 
-/* The pages of a BIO that has ended in interrupt context, and the BIO. */
-static void dio_bio_release(struct bio *bio, unsigned int flags)
+/* Done with a BIO and its pages, in the submitting task or where it ended. */
+static void dio_bio_put(struct bio *bio, unsigned int flags, bool in_task)
 {
-	if (dio_dirties(flags)) {
+	if (bio_integrity(bio))
+		bio_integrity_unmap_user(bio);
+	if (dio_dirties(flags) && !in_task) {
 		bio_check_pages_dirty(bio);
 	} else {
-		bio_release_pages(bio, false);
+		bio_release_pages(bio, dio_dirties(flags));
 		bio_put(bio);
 	}
 }
@@ -430,18 +386,20 @@ static void dio_bio_release(struct bio *bio, unsigned int flags)
 /* The last touch before submission. */
 static void dio_bio_ready(struct dio_submit *s, struct bio *bio)
 {
+	struct kiocb *iocb = s->iocb;
+
+	bio->bi_write_hint = file_inode(iocb->ki_filp)->i_write_hint;
+	bio->bi_write_stream = iocb->ki_write_stream;
+	bio->bi_ioprio = iocb->ki_ioprio;
+	if (iocb->ki_flags & IOCB_ATOMIC)
+		bio->bi_opf |= REQ_ATOMIC;
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		bio->bi_opf |= REQ_NOWAIT;
 	if (s->flags & DIO_WRITE)
 		task_io_account_write(bio->bi_iter.bi_size);
-	if (s->iocb->ki_flags & IOCB_ATOMIC)
-		bio->bi_opf |= REQ_ATOMIC;
-	if (s->iocb->ki_flags & IOCB_NOWAIT)
-		bio->bi_opf |= REQ_NOWAIT;
 }
 
-/*
- * One mapped range, one BIO, synchronous: nothing is allocated, nothing shared.
- */
-
+/* One range, one BIO, synchronous: nothing is allocated, nothing shared. */
 static void dio_one_sync_end_io(struct bio *bio)
 {
 	dio_wake(&bio->bi_private);
@@ -453,17 +411,6 @@ static void dio_unlock(struct dio_submit *s)
 		s->flags &= ~DIO_LOCKED;
 		inode_unlock(s->inode);
 	}
-}
-
-static void dio_one_sync_io(struct dio_submit *s, struct bio *bio)
-{
-	dio_bio_ready(s, bio);
-	bio->bi_private = current;
-	bio->bi_end_io = dio_one_sync_end_io;
-	submit_bio(bio);
-	dio_unlock(s);
-	dio_wait(&bio->bi_private);
-	bio_release_pages(bio, dio_dirties(s->flags));
 }
 
 static ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
@@ -481,11 +428,17 @@ static ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 	}
 	dio_init(s, &dio);
 	bio_init(&bio, s->bdev, vecs, nr_vecs, s->opf);
-	dio_bio_init(s, &bio);
+	dio_bio_start(s, &bio);
 	ret = dio_bio_add(s, &bio, s->end - s->pos);
 	if (likely(ret > 0)) {
 		dio.size = ret;
-		dio_one_sync_io(s, &bio);
+		dio_bio_ready(s, &bio);
+		bio.bi_private = current;
+		bio.bi_end_io = dio_one_sync_end_io;
+		submit_bio(&bio);
+		dio_unlock(s);
+		dio_wait(&bio.bi_private);
+		bio_release_pages(&bio, dio_dirties(s->flags));
 		ret = blk_status_to_errno(bio.bi_status);
 	}
 	dio.error = ret;
@@ -495,11 +448,7 @@ static ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 	return dio_complete(&dio);
 }
 
-/*
- * One mapped range, one BIO, asynchronous: the request's state is in the BIO's
- * front pad, and all ends where the BIO ends.
- */
-
+/* One range, one BIO, asynchronous: our state is in the BIO's front pad. */
 static void dio_one_async_work(struct work_struct *work)
 {
 	struct dio *dio = container_of(work, struct dio, work);
@@ -507,7 +456,7 @@ static void dio_one_async_work(struct work_struct *work)
 	unsigned int flags = dio->flags;
 
 	dio_complete_async(dio);
-	dio_bio_release(bio, flags);
+	dio_bio_put(bio, flags, false);
 }
 
 static void dio_one_async_end_io(struct bio *bio)
@@ -532,7 +481,7 @@ static ssize_t dio_one_async(struct dio_submit *s, unsigned int nr_vecs)
 			       GFP_KERNEL, &dio_pool);
 	if (unlikely(!bio))
 		return -EAGAIN;
-	dio_bio_init(s, bio);
+	dio_bio_start(s, bio);
 	/* nobody looks at the iterator of a request that was queued */
 	if (!bio_iov_iter_set(bio, s->iter)) {
 		size = dio_bio_add(s, bio, size);
@@ -560,56 +509,40 @@ static ssize_t dio_one_async(struct dio_submit *s, unsigned int nr_vecs)
 
 /*
  * Everything else is a stream of BIOs: requests of more than one range or BIO,
- * holes, blocks that were just allocated, integrity metadata.
+ * holes, blocks that were just allocated, integrity metadata.  A BIO of a
+ * synchronous one that has ended is left for the submitter to reap.
  */
-
-static void dio_bio_free(struct bio *bio, unsigned int flags)
-{
-	if (bio_integrity(bio))
-		bio_integrity_unmap_user(bio);
-	bio_release_pages(bio, dio_dirties(flags));
-	bio_put(bio);
-}
-
-/* A BIO of a synchronous stream has ended: leave it for the submitter. */
 static void dio_stream_sync_end_io(struct bio *bio)
 {
 	struct dio_bio *db = container_of(bio, struct dio_bio, bio);
 	struct dio *dio = bio->bi_private;
 	struct task_struct *waiter = dio->waiter;
 
-	/* Once listed, the submitter may be done with it all; see above. */
+	/* once it is listed, the submitter may be done with it all */
 	rcu_read_lock();
 	llist_add(&db->node, &dio->done);
 	blk_wake_io_task(waiter);
 	rcu_read_unlock();
 }
 
-/* Take in every BIO that has completed. */
+/* Take in every BIO that has completed; wait until there is one. */
 static void dio_reap(struct dio *dio)
 {
-	struct llist_node *list = llist_del_all(&dio->done);
 	struct dio_bio *db, *next;
 
-	llist_for_each_entry_safe(db, next, list, node) {
-		if (unlikely(db->bio.bi_status))
-			dio->error = blk_status_to_errno(db->bio.bi_status);
-		dio->pinned -= db->size;
-		dio->nr_bios--;
-		dio_bio_free(&db->bio, dio->flags);
-	}
-}
-
-/* Wait for at least one BIO in flight to complete, and take it in. */
-static void dio_reap_wait(struct dio *dio)
-{
 	while (llist_empty(&dio->done)) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
 		if (llist_empty(&dio->done))
 			blk_io_schedule();
 		__set_current_state(TASK_RUNNING);
 	}
-	dio_reap(dio);
+	llist_for_each_entry_safe(db, next, llist_del_all(&dio->done), node) {
+		if (unlikely(db->bio.bi_status))
+			dio->error = blk_status_to_errno(db->bio.bi_status);
+		dio->pinned -= db->size;
+		dio->nr_bios--;
+		dio_bio_put(&db->bio, dio->flags, true);
+	}
 }
 
 /* The last BIO of an asynchronous stream, or its submitter, is through. */
@@ -621,25 +554,19 @@ static void dio_stream_work(struct work_struct *work)
 	kfree(dio);
 }
 
-static void dio_stream_done(struct dio *dio)
-{
-	if (dio->flags & DIO_WAIT)
-		dio_wake(&dio->waiter);
-	else if (!dio_defer(dio, dio_stream_work))
-		dio_stream_work(&dio->work);
-}
-
 static void dio_stream_async_end_io(struct bio *bio)
 {
 	struct dio *dio = bio->bi_private;
 
 	if (unlikely(bio->bi_status))
 		cmpxchg(&dio->error, 0, blk_status_to_errno(bio->bi_status));
-	if (bio_integrity(bio))
-		bio_integrity_unmap_user(bio);
-	dio_bio_release(bio, dio->flags);
-	if (atomic_dec_and_test(&dio->ref))
-		dio_stream_done(dio);
+	dio_bio_put(bio, dio->flags, false);
+	if (!atomic_dec_and_test(&dio->ref))
+		return;
+	if (dio->flags & DIO_WAIT)
+		dio_wake(&dio->waiter);
+	else if (!dio_defer(dio, dio_stream_work))
+		dio_stream_work(&dio->work);
 }
 
 /* Send off the BIO that was built. */
@@ -679,17 +606,16 @@ static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio,
 		if (!llist_empty(&dio->done))
 			dio_reap(dio);
 		while (dio->pinned > DIO_MAX_PINNED - DIO_MAX_BIO)
-			dio_reap_wait(dio);
+			dio_reap(dio);
 		while (dio->nr_bios) {
 			bio = bio_alloc_bioset(s->bdev, nr_vecs, s->opf,
 					       GFP_NOWAIT, &dio_pool);
 			if (likely(bio))
 				return bio;
-			dio_reap_wait(dio);
+			dio_reap(dio);
 		}
 	}
-	return bio_alloc_bioset(s->bdev, nr_vecs, s->opf, GFP_KERNEL,
-				&dio_pool);
+	return bio_alloc_bioset(s->bdev, nr_vecs, s->opf, GFP_KERNEL, &dio_pool);
 }
 
 /* Zero @len bytes of disk at @sector: the unwritten part of a new block. */
@@ -713,42 +639,28 @@ static void dio_zero_disk(struct dio_submit *s, struct dio *dio,
 	dio_stream_submit(s, dio);
 }
 
-/* Blocks were just allocated: forget stale copies, zero what comes before us. */
-static void dio_new_blocks(struct dio_submit *s, struct dio *dio)
+/* Were the blocks of the current range just allocated? */
+static bool dio_is_new(struct dio_submit *s)
+{
+	return s->get_block && s->flags & DIO_WRITE &&
+		buffer_mapped(&s->map_bh) && buffer_new(&s->map_bh);
+}
+
+/* What a fresh mapping asks for; stale copies of new blocks are forgotten. */
+static void dio_stream_mapped(struct dio_submit *s, struct dio *dio)
 {
 	struct buffer_head *bh = &s->map_bh;
 	unsigned int skip = s->pos & (i_blocksize(s->inode) - 1);
 
+	dio->private = bh->b_private;
+	if (buffer_defer_completion(bh))
+		dio->flags |= DIO_DEFER;
+	if (!dio_is_new(s))
+		return;
 	if (IS_ENABLED(CONFIG_BUFFER_HEAD))
 		clean_bdev_aliases(bh->b_bdev, bh->b_blocknr,
 				   bh->b_size >> s->inode->i_blkbits);
 	dio_zero_disk(s, dio, s->sector - (skip >> SECTOR_SHIFT), skip);
-}
-
-/* ... and what comes after us in the last of them, even if we failed there. */
-static void dio_zero_tail(struct dio_submit *s, struct dio *dio)
-{
-	unsigned int into = s->pos & (i_blocksize(s->inode) - 1);
-
-	if (into && buffer_mapped(&s->map_bh) && buffer_new(&s->map_bh))
-		dio_zero_disk(s, dio, s->sector, i_blocksize(s->inode) - into);
-}
-
-/* The next range, with all that a fresh mapping asks for. */
-static int dio_stream_map(struct dio_submit *s, struct dio *dio)
-{
-	int ret;
-
-	ret = dio_map_blocks(s);
-	if (ret)
-		return ret;
-	dio->private = s->map_bh.b_private;
-	if (buffer_defer_completion(&s->map_bh))
-		dio->flags |= DIO_DEFER;
-	if (buffer_mapped(&s->map_bh) && buffer_new(&s->map_bh) &&
-	    s->flags & DIO_WRITE)
-		dio_new_blocks(s, dio);
-	return 0;
 }
 
 static void dio_stream_advance(struct dio_submit *s, struct dio *dio, size_t n)
@@ -762,22 +674,17 @@ static void dio_stream_advance(struct dio_submit *s, struct dio *dio, size_t n)
 /* A hole reads as zeroes; writing into one is for the page cache to do. */
 static int dio_stream_hole(struct dio_submit *s, struct dio *dio)
 {
-	size_t n;
+	size_t n, rest;
 
 	if (s->flags & DIO_WRITE)
 		return -ENOTBLK;
 	if (s->bio)
 		dio_stream_submit(s, dio);
 	n = iov_iter_zero(s->len, s->iter);
-	if (n < s->len) {
-		size_t rest = n & dio_block_mask(s->bdev);
-
-		iov_iter_revert(s->iter, rest);
-		dio_stream_advance(s, dio, n - rest);
-		return -EFAULT;
-	}
-	dio_stream_advance(s, dio, n);
-	return 0;
+	rest = n & dio_block_mask(s->bdev);
+	iov_iter_revert(s->iter, rest);
+	dio_stream_advance(s, dio, n - rest);
+	return s->len ? -EFAULT : 0;
 }
 
 /* Put as much of the current range into a BIO as it takes. */
@@ -786,31 +693,30 @@ static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
 	size_t want;
 	ssize_t n;
 
-	if (s->bio && (bio_end_sector(s->bio) != s->sector ||
-		       s->bio->bi_bdev != s->bdev))
+	if (s->bio && (bio_end_sector(s->bio) != s->sector || s->bio->bi_bdev != s->bdev))
 		dio_stream_submit(s, dio);
 	if (!s->bio) {
 		s->bio = dio_stream_alloc(s, dio,
 				bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS));
-		dio_bio_init(s, s->bio);
+		dio_bio_start(s, s->bio);
 	}
 
 	want = min_t(size_t, s->len, DIO_MAX_BIO - s->bio->bi_iter.bi_size);
 	n = dio_bio_add(s, s->bio, want);
 	if (n <= 0) {
-		if (s->bio->bi_iter.bi_size) {
+		if (!s->bio->bi_iter.bi_size) {
+			bio_put(s->bio);
+			s->bio = NULL;
+		} else {
 			dio_stream_submit(s, dio);
-			return n;
 		}
-		bio_put(s->bio);
-		s->bio = NULL;
 		return n;
 	}
 	if (s->iocb->ki_flags & IOCB_HAS_METADATA) {
 		int ret = bio_integrity_map_iter(s->bio, s->iocb->private);
 
 		if (ret) {
-			dio_bio_free(s->bio, s->flags & ~DIO_USER);
+			dio_bio_put(s->bio, 0, true);
 			s->bio = NULL;
 			return ret;
 		}
@@ -828,66 +734,45 @@ static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
 static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 {
 	struct blk_plug plug;
+	unsigned int into;
 	int ret = 0;
 
 	blk_start_plug(&plug);
-	/* the first range was mapped to choose the path */
-	if (s->get_block && buffer_mapped(&s->map_bh) &&
-	    buffer_new(&s->map_bh) && s->flags & DIO_WRITE)
-		dio_new_blocks(s, dio);
-	while (s->pos < s->end && !READ_ONCE(dio->error)) {
-		if (fatal_signal_pending(current)) {
-			ret = -EINTR;
-			break;
+	if (s->get_block)
+		dio_stream_mapped(s, dio);	/* it was to choose the path */
+	while (!ret && s->pos < s->end && !READ_ONCE(dio->error)) {
+		if (!s->len) {
+			ret = dio_map_blocks(s);
+			if (ret)
+				break;
+			dio_stream_mapped(s, dio);
 		}
-		if (!s->len)
-			ret = dio_stream_map(s, dio);
-		if (ret)
-			break;
-		if (s->get_block && !buffer_mapped(&s->map_bh))
+		if (fatal_signal_pending(current))
+			ret = -EINTR;
+		else if (s->get_block && !buffer_mapped(&s->map_bh))
 			ret = dio_stream_hole(s, dio);
 		else
 			ret = dio_stream_fill(s, dio);
-		if (ret)
-			break;
 	}
-	if (s->get_block && s->flags & DIO_WRITE)
-		dio_zero_tail(s, dio);
 	if (s->bio)
 		dio_stream_submit(s, dio);
+	/* the rest of the last new block, even if we failed inside of it */
+	into = s->pos & (i_blocksize(s->inode) - 1);
+	if (into && dio_is_new(s))
+		dio_zero_disk(s, dio, s->sector, i_blocksize(s->inode) - into);
 	blk_finish_plug(&plug);
 	dio_unlock(s);
 	return ret;
 }
 
-/* What stopped a request short counts only if nothing was transferred. */
-static ssize_t dio_stream_complete(struct dio *dio, int stopped)
-{
-	if (stopped != -ENOTBLK && (!dio->size || stopped == -EINTR))
-		cmpxchg(&dio->error, 0, stopped);
-	return dio_complete(dio);
-}
-
-static ssize_t dio_stream_sync(struct dio_submit *s)
-{
-	struct dio dio = { .waiter = current };
-	int ret;
-
-	dio_init(s, &dio);
-	ret = dio_stream_run(s, &dio);
-	while (dio.nr_bios)
-		dio_reap_wait(&dio);
-	return dio_stream_complete(&dio, ret);
-}
-
 /*
- * The submitter's reference is the last thing that keeps @dio for it: once it
- * is dropped, either it was the last one and we complete the request ourselves,
- * or the last BIO does, and @dio must not be touched any more; unless the
- * request came out short.  Then the caller has to know how short, and we wait.
+ * Once the submitter's reference to an asynchronous @dio is dropped, it was the
+ * last one and we complete the request, or the last BIO will and @dio is gone;
+ * unless the request came out short: the caller has to know by how much.
  */
-static ssize_t dio_stream_async(struct dio_submit *s)
+static ssize_t dio_stream(struct dio_submit *s)
 {
+	bool async = s->flags & DIO_ASYNC;
 	struct dio *dio;
 	ssize_t ret;
 
@@ -898,21 +783,26 @@ static ssize_t dio_stream_async(struct dio_submit *s)
 	dio->waiter = current;
 	atomic_set(&dio->ref, 1);
 	ret = dio_stream_run(s, dio);
-	if (likely(!ret)) {
-		if (atomic_dec_and_test(&dio->ref))
+	if (async && !ret) {
+		if (atomic_dec_and_test(&dio->ref)) {
+			dio->flags |= DIO_DEFER;	/* here we may sleep */
 			dio_stream_work(&dio->work);
+		}
 		return -EIOCBQUEUED;
 	}
 
 	dio->flags |= DIO_WAIT;
-	if (!atomic_dec_and_test(&dio->ref))
+	if (async && !atomic_dec_and_test(&dio->ref))
 		dio_wait(&dio->waiter);
-	ret = dio_stream_complete(dio, ret);
+	while (!async && dio->nr_bios)
+		dio_reap(dio);
+	/* what stopped us counts only if nothing was transferred */
+	if (ret != -ENOTBLK && (!dio->size || ret == -EINTR))
+		cmpxchg(&dio->error, 0, ret);
+	ret = dio_complete(dio);
 	kfree(dio);
 	return ret;
 }
-
-/* The way in. */
 
 /*
  * Position and length are held to the logical block size, memory to what the
@@ -960,33 +850,28 @@ static void dio_resolve(struct dio_submit *s)
 		s->flags |= DIO_SYNC | DIO_DEFER;
 }
 
-/* Is it one range and one BIO?  Says how many vecs that BIO needs. */
-static bool dio_fits_one_bio(struct dio_submit *s, unsigned int *nr_vecs)
-{
-	if (s->get_block && (!buffer_mapped(&s->map_bh) ||
-			     buffer_new(&s->map_bh) ||
-			     buffer_defer_completion(&s->map_bh)))
-		return false;
-	if (s->len < s->end - s->pos || s->iocb->ki_flags & IOCB_HAS_METADATA)
-		return false;
-	*nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS + 1);
-	return *nr_vecs <= BIO_MAX_VECS;
-}
-
+/* One range and one BIO, or a stream of them? */
 static ssize_t dio_submit(struct dio_submit *s)
 {
-	bool async = s->flags & DIO_ASYNC;
+	struct kiocb *iocb = s->iocb;
 	unsigned int nr_vecs;
 
-	if (likely(dio_fits_one_bio(s, &nr_vecs)))
-		return async ? dio_one_async(s, nr_vecs) :
-			       dio_one_sync(s, nr_vecs);
-	if (s->iocb->ki_flags & IOCB_ATOMIC)
+	if (s->get_block && (!buffer_mapped(&s->map_bh) || buffer_new(&s->map_bh) ||
+			     buffer_defer_completion(&s->map_bh)))
+		goto stream;
+	if (s->len < s->end - s->pos || iocb->ki_flags & IOCB_HAS_METADATA)
+		goto stream;
+	nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS + 1);
+	if (likely(nr_vecs <= BIO_MAX_VECS))
+		return s->flags & DIO_ASYNC ? dio_one_async(s, nr_vecs) :
+					      dio_one_sync(s, nr_vecs);
+stream:
+	if (iocb->ki_flags & IOCB_ATOMIC)
 		return -EINVAL;
-	/* one BIO of several that would block fails them all: start over */
-	if (s->iocb->ki_flags & IOCB_NOWAIT)
+	/* one of several BIOs that would block fails them all: start over */
+	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
-	return async ? dio_stream_async(s) : dio_stream_sync(s);
+	return dio_stream(s);
 }
 
 /*
@@ -1030,40 +915,35 @@ static ssize_t dio_file(struct dio_submit *s)
  * @iter:	the memory, its length and the direction
  * @inode:	the file; or the block device's own inode
  * @bdev:	the disk, whose logical block size and DMA alignment hold
- * @get_block:	finds a file's blocks.  It is asked for all the bytes that are
- *		left (b_size) and its answer is used whole: it maps as many as
- *		it finds contiguous.  Unmapped is a hole.  NULL: @inode is @bdev
- * @end_io:	called in process context when all is on disk, or NULL.  Bytes
+ * @get_block:	finds a file's blocks: asked for all the bytes that are left
+ *		(b_size), it maps as many as it finds contiguous, and they are
+ *		used whole.  Unmapped is a hole.  NULL: @inode is @bdev's
+ * @end_io:	called in process context when all is on disk, or NULL: bytes
  *		done or errno in, 0 or the errno to return instead out
- * @flags:	%DIO_LOCKING: i_rwsem is taken over a read's mapping; a write
- *		comes with it held exclusively.  %DIO_HELD: the caller holds
- *		i_rwsem, shared at least, until we return.  %DIO_SKIP_HOLES:
- *		@get_block must not allocate inside i_size.
- *		%DIO_WRITE_THROUGH: nothing but the data has to be stable for
- *		O_DSYNC, so write it with FUA
+ * @flags:	%DIO_LOCKING: take i_rwsem over a read's mapping; a write comes
+ *		with it held exclusively.  %DIO_HELD: the caller holds i_rwsem,
+ *		at least shared, until we return.  %DIO_SKIP_HOLES: @get_block
+ *		must not allocate inside i_size.  %DIO_WRITE_THROUGH: O_DSYNC
+ *		asks for nothing but the data, so write it with FUA
  *
- * Asks for the position and length to be multiples of @bdev's logical block
- * size.  Page cache over the range must have been written back, and for a
- * write invalidated: generic_file_direct_IO() does both.  The range can't be
- * truncated under us: by the lock that the caller holds, or by
- * inode->i_dio_count, which an asynchronous request holds until it is complete.
- *
- * A synchronous request has at most 16 MiB (DIO_MAX_PINNED) pinned at any time.
- * A write beyond i_size is synchronous whatever @iocb says; moving i_size is
- * for the caller, who also gives back blocks if less was written than asked.
+ * Page cache over the range has been written back and, for a write, dropped:
+ * see generic_file_direct_IO().  What keeps truncate away is the caller's lock,
+ * or inode->i_dio_count, which asynchronous requests hold until the end.
+ * At most 16 MiB (DIO_MAX_PINNED) of a synchronous request are pinned at a time.
+ * A write beyond i_size is synchronous whatever @iocb says; moving i_size, and
+ * giving back blocks if less was written than asked, is for the caller.
  *
  * Context: process context, may sleep, unless %IOCB_NOWAIT.
- * Return: bytes transferred, which the caller adds to ki_pos (the iterator may
- * be ahead of it).  Less than asked: EOF, memory that can't be used, no space,
- * or a write into a hole, which is 0 if it comes first: the page cache has to
- * do the rest.  -EIOCBQUEUED: ->ki_complete() tells, and @iocb may be gone.
- * -EINVAL: misaligned; -EFAULT: no such memory; -EAGAIN: would sleep; -EINTR:
- * killed; -ENOMEM; else what @get_block, @end_io or the disk says.
+ * Return: bytes transferred, for the caller to add to ki_pos (the iterator may
+ * be ahead of it).  Less than asked: EOF, bad memory, no space, or a write into
+ * a hole, 0 if that comes first: the page cache has to do the rest.
+ * -EIOCBQUEUED: ->ki_complete() tells, and @iocb may be gone.  -EINVAL: not
+ * aligned; -EFAULT: no such memory; -EAGAIN: would sleep; -EINTR: killed;
+ * -ENOMEM; else what @get_block, @end_io or the disk says.
  */
 ssize_t generic_direct_IO(struct kiocb *iocb, struct iov_iter *iter,
 			  struct inode *inode, struct block_device *bdev,
-			  get_block_t *get_block, dio_iodone_t *end_io,
-			  unsigned int flags)
+			  get_block_t *get_block, dio_iodone_t *end_io, unsigned int flags)
 {
 	struct dio_submit s __uninitialized;
 	size_t count = iov_iter_count(iter);
@@ -1112,8 +992,7 @@ EXPORT_SYMBOL_GPL(generic_direct_IO);
 
 static int __init dio_pool_init(void)
 {
-	return bioset_init(&dio_pool, BIO_POOL_SIZE,
-			   offsetof(struct dio_bio, bio),
+	return bioset_init(&dio_pool, BIO_POOL_SIZE, offsetof(struct dio_bio, bio),
 			   BIOSET_NEED_BVECS | BIOSET_PERCPU_CACHE);
 }
 fs_initcall(dio_pool_init);
