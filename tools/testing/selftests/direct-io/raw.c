@@ -247,7 +247,7 @@ TEST_F(raw, module_goes_when_nothing_is_bound)
 	if (access("/sys/module/raw/refcnt", F_OK))
 		SKIP(return, "the raw driver is built in");
 	ASSERT_EQ(0, raw_unbind(self->p.ctl, self->p.minor[0]));
-	if (!dio_have("modprobe") || dio_run("modprobe", "-n", "raw", NULL))
+	if (!dio_have("modprobe") || dio_run("modprobe", "raw", NULL))
 		SKIP(return, "modprobe could not bring it back");
 	close(self->p.ctl);
 	self->p.ctl = -1;
