@@ -4,7 +4,7 @@
 # check.sh BASE:DEBUG...: builds each of these kernels, runs all tests on it and
 # has prove sum up. What a run leaves is in build/check/<run>: tap/, the
 # kernel's log, what the guest sent. With PRISTINE=1 the kernels are the
-# unpatched ones, and harness/base-skip tells what they cannot do.
+# unpatched ones, and harness/base-expect.txt tells what they cannot do.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -28,7 +28,7 @@ split_taps()
 	file && NF { print >>file }' "$1/out"
 }
 
-# expected RUN-DIR: failures that harness/base-skip explains become TODO.
+# expected RUN-DIR: failures that harness/base-expect.txt explains become TODO.
 expected()
 {
 	for file in "$1"/tap/*.tap; do
@@ -49,7 +49,7 @@ expected()
 					break
 				}
 		}
-		{ print }' "$ROOT/harness/base-skip" "$file" >"$file.tmp"
+		{ print }' "$ROOT/harness/base-expect.txt" "$file" >"$file.tmp"
 		mv "$file.tmp" "$file"
 	done
 }
@@ -82,7 +82,7 @@ check_one()
 	if [ -n "$DEBUG" ]; then limit=1200; fi
 	skip=
 	if [ -n "$PRISTINE" ]; then
-		skip=$(awk '$2 == "-" { print $1 }' "$ROOT/harness/base-skip")
+		skip=$(awk '$2 == "-" { print $1 }' "$ROOT/harness/base-expect.txt")
 	fi
 	list=$(echo $TESTS | tr ' ' ',')
 	say "$run: testing ..."

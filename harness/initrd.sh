@@ -11,7 +11,7 @@ set -eu
 resolve
 user=$ROOT/build/$NAME/user
 PATH=$PATH:/usr/sbin:/sbin
-tools="dd cmp fio strace dmsetup losetup mke2fs e2fsck tune2fs dumpe2fs debugfs
+tools="dash bash dd cmp fio strace dmsetup losetup mke2fs e2fsck tune2fs dumpe2fs debugfs
 	mkfs.fat mkfs.exfat mkfs.udf mkfs.jfs mkfs.nilfs2 mkfs.ntfs mkfs.hfsplus
 	nilfs_cleanerd"
 mkdir -p "$ROOT/build"
@@ -49,6 +49,8 @@ if ! cmp -s "$tmp/key" "$ROOT/build/tools.key"; then
 	for link in sbin usr/bin usr/sbin; do ln -s /bin "$d/$link"; done
 	# shellcheck disable=SC2086 # a list
 	cp -L $found /bin/busybox "$d/bin/"
+	# The shell of busybox would run its own dd and mke2fs, not these.
+	ln -s dash "$d/bin/sh"
 	for applet in $(/bin/busybox --list); do
 		[ -e "$d/bin/$applet" ] || ln -s busybox "$d/bin/$applet"
 	done

@@ -36,7 +36,7 @@ make_ext2()
 # dd_there TARGET: 4 MiB there by direct writes, back by direct reads.
 dd_there()
 {
-	head -c 4M /dev/urandom >/tmp/data &&
+	head -c 4194304 /dev/urandom >/tmp/data &&
 	dd if=/tmp/data of="$1" bs=64k oflag=direct conv=notrunc &&
 	dd if="$1" of=/tmp/back bs=64k count=64 iflag=direct &&
 	cmp /tmp/data /tmp/back
@@ -59,7 +59,7 @@ bind_raw()
 # What the page cache holds and the disk does not have yet.
 dirty_seen()
 {
-	head -c 1M /dev/urandom >/tmp/data &&
+	head -c 1048576 /dev/urandom >/tmp/data &&
 	cat /tmp/data >/mnt/dirty &&
 	dd if=/mnt/dirty of=/tmp/back bs=1M iflag=direct &&
 	cmp /tmp/data /tmp/back
@@ -96,6 +96,6 @@ if grep -qw shell /proc/cmdline; then
 	echo "A shell in the guest: ext2 is on /mnt, the disks are /dev/vda and"
 	echo "/dev/vdb; raw, dd, fio, mke2fs and e2fsck are here. Leave with exit."
 	echo
-	setsid cttyhack sh
+	setsid cttyhack bash
 fi
 [ "$failed" = 0 ]
