@@ -478,7 +478,8 @@ TEST_F(raw, every_method_moves_the_data)
 	bdev = open(self->p.disk.path, O_RDWR | O_DIRECT);
 	ASSERT_GE(bdev, 0);
 	for (m = 0; m < DIO_METHODS; m++) {
-		if (!dio_can(m, fd)) {
+		/* what the block device can, the raw device can */
+		if (!dio_can(m, bdev)) {
 			TH_LOG("%s cannot be used here", dio_method_name(m));
 			continue;
 		}
