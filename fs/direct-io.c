@@ -537,7 +537,7 @@ static void dio_reap(struct dio *dio)
 		__set_current_state(TASK_RUNNING);
 	}
 	llist_for_each_entry_safe(db, next, llist_del_all(&dio->done), node) {
-		if (unlikely(db->bio.bi_status))
+		if (unlikely(db->bio.bi_status && !dio->error))
 			dio->error = blk_status_to_errno(db->bio.bi_status);
 		dio->pinned -= db->size;
 		dio->nr_bios--;
