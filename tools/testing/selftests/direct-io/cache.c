@@ -30,18 +30,18 @@ static int open_both(struct dio_target *t, int *plain)
 	return fd;
 }
 
-static int cached_pages(int fd)
+static int cached_pages(int fd, off_t pos, size_t len)
 {
-	void *map = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	void *map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, pos);
 	unsigned char vec[SIZE / 4096];
 	unsigned int i;
 	int nr = 0;
 
-	if (map == MAP_FAILED || mincore(map, SIZE, vec))
+	if (map == MAP_FAILED || mincore(map, len, vec))
 		return -1;
-	for (i = 0; i < SIZE / 4096; i++)
+	for (i = 0; i < len / 4096; i++)
 		nr += vec[i] & 1;
-	munmap(map, SIZE);
+	munmap(map, len);
 	return nr;
 }
 
@@ -123,9 +123,12 @@ TEST_F(any, direct_write_drops_the_pages_it_covers)
 	fd = open_both(self->t, &plain);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(SIZE, pread(plain, buf, SIZE, 0));
-	ASSERT_EQ(SIZE / 4096, cached_pages(plain));
+	ASSERT_EQ(SIZE / 4096, cached_pages(plain, 0, SIZE));
 	ASSERT_EQ(65536, pwrite(fd, buf, 65536, 65536));
-	EXPECT_EQ((SIZE - 65536) / 4096, cached_pages(plain));
+	EXPECT_EQ(0, cached_pages(plain, 65536, 65536));
+	/* A device's large folios go whole, ext2's pages one by one. */
+	if (variant->block_size)
+		EXPECT_EQ((SIZE - 65536) / 4096, cached_pages(plain, 0, SIZE));
 }
 
 TEST_F(any, direct_read_keeps_clean_pages)
@@ -138,7 +141,7 @@ TEST_F(any, direct_read_keeps_clean_pages)
 	ASSERT_EQ(SIZE, pread(plain, buf, SIZE, 0));
 	ASSERT_EQ(SIZE, pread(fd, buf, SIZE, 0));
 	EXPECT_EQ(-1, dio_differs(buf, SIZE, 0, 1));
-	EXPECT_EQ(SIZE / 4096, cached_pages(plain));
+	EXPECT_EQ(SIZE / 4096, cached_pages(plain, 0, SIZE));
 }
 
 TEST_F(any, direct_io_caches_nothing)
@@ -151,7 +154,7 @@ TEST_F(any, direct_io_caches_nothing)
 	ASSERT_EQ(0, dio_drop_caches());
 	ASSERT_EQ(SIZE, pread(fd, buf, SIZE, 0));
 	ASSERT_EQ(SIZE, pwrite(fd, buf, SIZE, 0));
-	EXPECT_EQ(0, cached_pages(plain));
+	EXPECT_EQ(0, cached_pages(plain, 0, SIZE));
 }
 
 TEST_F(any, direct_read_sees_mmap_stores)
@@ -468,6 +471,8 @@ TEST_F(any, loop_with_direct_io)
 				   (unsigned long)self->lbs));
 	ASSERT_EQ(0, ioctl(lo, LOOP_SET_DIRECT_IO, (unsigned long)use))
 		TH_LOG("%s", strerror(errno));
+	/* Closed, so that what mke2fs leaves in the device's cache goes. */
+	close(lo);
 	ASSERT_NE(NULL, mkdtemp(dir));
 	/* A filesystem inside, and direct I/O through both layers. */
 	EXPECT_EQ(0, dio_mkfs_ext2(loop, 4096)) TH_LOG("%s", dio_why());
@@ -482,6 +487,7 @@ TEST_F(any, loop_with_direct_io)
 	close(fd);
 	EXPECT_EQ(0, dio_umount(dir)) TH_LOG("%s", dio_why());
 	EXPECT_EQ(0, dio_fsck_ext2(loop)) TH_LOG("%s", dio_why());
+	lo = open(loop, O_RDWR);
 	ioctl(lo, LOOP_CLR_FD, 0);
 	close(lo);
 	close(back);

@@ -140,26 +140,34 @@ TEST_F(any, write_from_a_missing_page)
 	}
 }
 
+/*
+ * The bad page begins in the middle of a sector on a 4096-byte disk. Whole
+ * sectors go; a device falls back to the page cache, which may transfer what
+ * is left before that page as well.
+ */
 TEST_F(any, missing_page_after_an_unaligned_start)
 {
 	unsigned char *buf, *all = dio_alloc(SIZE);
-	ssize_t want, got;
+	ssize_t want, bytes, n;
 	int fd, bad;
 
-	/* The bad page begins in the middle of a sector on a 4096-byte disk. */
 	for (bad = 0; bad < PAGES; bad++) {
 		fd = open_with(self->t, SIZE, 1);
 		ASSERT_LE(0, fd);
 		want = before(bad, 512, self->lbs);
+		bytes = before(bad, 512, 1);
 		buf = alloc_bad(bad, -1, 512, 2);
-		EXPECT_EQ(want, dio_rw(DIO_SYNC, DIO_WRITE, fd, buf + 512, SIZE,
-				       0)) TH_LOG("page %d", bad);
-		got = want > 0 ? want : 0;
+		n = dio_rw(DIO_SYNC, DIO_WRITE, fd, buf + 512, SIZE, 0);
+		EXPECT_TRUE(n == want || n == bytes)
+			TH_LOG("page %d: %ld", bad, (long)n);
+		if (n < 0)
+			n = 0;
 		ASSERT_EQ(SIZE, pread(fd, all, SIZE, 0));
-		EXPECT_EQ(-1, dio_differs(all, got, 0, 2));
-		EXPECT_EQ(-1, dio_differs(all + got, SIZE - got, got, 1));
-		EXPECT_EQ(want, dio_rw(DIO_SYNC, DIO_READ, fd, buf + 512, SIZE,
-				       0)) TH_LOG("page %d", bad);
+		EXPECT_EQ(-1, dio_differs(all, n, 0, 2));
+		EXPECT_EQ(-1, dio_differs(all + n, SIZE - n, n, 1));
+		n = dio_rw(DIO_SYNC, DIO_READ, fd, buf + 512, SIZE, 0);
+		EXPECT_TRUE(n == want || n == bytes)
+			TH_LOG("page %d: %ld", bad, (long)n);
 		munmap(buf, SIZE + 4096);
 		close(fd);
 	}
@@ -445,7 +453,7 @@ TEST_F(any, three_megabytes_of_scattered_pages)
 		ASSERT_NE(MAP_FAILED,
 			  mmap(buf + i * 4096, 4096, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_FIXED, mem,
-			       (pages - 1 - i) * 4096));
+			       i * 37 % pages * 4096));
 	fd = dio_target_open(self->t, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT);
 	for (m = DIO_SYNC; m < DIO_METHODS; m = dio_next_method(m, fd)) {
 		dio_fill(buf, 3 * MIB, 0, m);

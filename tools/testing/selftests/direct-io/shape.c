@@ -246,7 +246,7 @@ TEST_F(shape, scattered_pages_fill_each_bio)
 		ASSERT_NE(MAP_FAILED,
 			  mmap(buf + i * 4096, 4096, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_FIXED, mem,
-			       (pages - 1 - i) * 4096L));
+			       i * 37 % pages * 4096L));
 	fd = open_full(&self->t, 3 * MIB);
 	ASSERT_LE(0, fd);
 	/* 256 pages a BIO at most; a few more than three are no harm. */
