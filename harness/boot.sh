@@ -21,13 +21,13 @@ script=$1 dir=$2
 resolve
 "$ROOT/harness/initrd.sh"
 mkdir -p "$dir"
-rm -f "$dir/console.log" "$dir/out" "$dir"/disk*.img
+rm -f "$dir/console.log" "$dir/out" "$dir"/scratch*.img
 
 pid=
 cleanup()
 {
 	if [ -n "$pid" ]; then kill "$pid" 2>/dev/null || :; fi
-	rm -f "$dir"/disk*.img
+	rm -f "$dir"/scratch*.img
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
@@ -44,8 +44,8 @@ if [ -n "$DRIVES" ]; then
 else
 	n=0
 	for size in $BLOCKS; do
-		truncate -s 2G "$dir/disk$n.img"
-		set -- "$@" -drive "file=$dir/disk$n.img,if=none,id=disk$n,format=raw,cache=unsafe" \
+		truncate -s 2G "$dir/scratch$n.img"
+		set -- "$@" -drive "file=$dir/scratch$n.img,if=none,id=disk$n,format=raw,cache=unsafe" \
 			-device "virtio-blk-pci,drive=disk$n,logical_block_size=$size,physical_block_size=$size"
 		n=$((n + 1))
 	done

@@ -64,7 +64,8 @@ harness_tap()
 		echo "not ok 1 - the guest ran to its end: status $1"
 		tail -n 40 "$2/console.log" | sed 's/^/# /'
 	fi
-	if grep -aE "$splats" "$2/console.log" >"$2/splats"; then
+	if grep -ahE "$splats" "$2"/console.log "$2"/powercut/*/console.log \
+		>"$2/splats" 2>/dev/null; then
 		echo "not ok 2 - kernel log clean"
 		sed 's/^/# /' "$2/splats"
 	else
@@ -90,11 +91,11 @@ check_one()
 	ARGS="limit=$limit${list:+ tests=$list}${skip:+ skip=$(echo $skip | tr ' ' ',')}" \
 		"$ROOT/harness/boot.sh" check "$dir" && status=0 || status=$?
 	split_taps "$dir"
-	harness_tap "$status" "$dir" >"$dir/tap/harness.tap"
 	if [ -z "$TESTS" ]; then
 		say "$run: power cut ..."
 		"$ROOT/harness/powercut.sh" "$dir/powercut" >"$dir/tap/powercut.tap"
 	fi
+	harness_tap "$status" "$dir" >"$dir/tap/harness.tap"
 	if [ -n "$PRISTINE" ]; then expected "$dir"; fi
 	say "$run: $(($(date +%s) - began)) s"
 }

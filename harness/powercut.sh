@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# powercut.sh DIR: TAP on standard output.
+# powercut.sh DIR: TAP on standard output; logs in DIR.
 #
 # A guest appends to an ext2 file with O_DSYNC and tells after each append where
 # the file ends. In the middle of that QEMU is killed, and what was acknowledged
@@ -14,13 +14,12 @@
 set -eu
 . "$(dirname "$0")/common.sh"
 
-dir=$1
+top=$1
 acks=100
 resolve
 PATH=$PATH:/usr/sbin:/sbin
 powercut=$ROOT/build/$NAME/user/powercut
-mkdir -p "$dir"
-trap 'rm -f "$dir"/*.img "$dir"/writes.log "$dir"/file' EXIT
+trap 'rm -f "$top"/*/*.img "$top"/*/writes.log "$top"/*/file' EXIT
 trap 'exit 130' INT TERM HUP
 
 count=0
@@ -81,7 +80,9 @@ survives()
 }
 
 for size in 1024 4096; do
-	rm -f "$dir/disk.img" "$dir/empty.img" "$dir/writes.log"
+	dir=$top/$size
+	rm -rf "$dir"
+	mkdir -p "$dir"
 	truncate -s 64M "$dir/empty.img"
 	mke2fs -q -F -t ext2 -b $size "$dir/empty.img"
 	cp "$dir/empty.img" "$dir/disk.img"
