@@ -240,7 +240,7 @@ check_strays()
 
 check_spelling()
 {
-	tracked ':!COPYING' | xargs codespell -q 3 -L filp,inout
+	tracked ':!COPYING' | xargs codespell -q 3 -L filp,inout,damon
 }
 
 check_engine_size()
