@@ -181,14 +181,14 @@ static void dio_bio_trim(struct dio_submit *s, struct bio *bio, size_t nbytes)
 		struct bio_vec *bv = &bio->bi_io_vec[bio->bi_vcnt - 1];
 		unsigned int end = bv->bv_offset + bv->bv_len;
 		unsigned int len = min_t(size_t, nbytes, bv->bv_len);
-		unsigned int keep;
+		unsigned int keep, drop;
 
 		nbytes -= len;
 		bv->bv_len -= len;
 		keep = bv->bv_len ? DIV_ROUND_UP(end - len, PAGE_SIZE) : 0;
+		drop = DIV_ROUND_UP(end, PAGE_SIZE) - keep;
 		if (s->flags & DIO_USER)
-			unpin_user_page_range_dirty_lock(bv->bv_page + keep,
-				DIV_ROUND_UP(end, PAGE_SIZE) - keep, false);
+			unpin_user_page_range_dirty_lock(bv->bv_page + keep, drop, false);
 		if (!bv->bv_len)
 			bio->bi_vcnt--;
 	}
@@ -275,6 +275,7 @@ static ssize_t dio_bio_add(struct dio_submit *s, struct bio *bio, size_t want)
 /* Wait until somebody calls dio_wake() on *@waiter, which is us till then. */
 static void dio_wait(void **waiter)
 {
+	/* pairs with dio_wake(): what the BIO brought is seen after it */
 	while (smp_load_acquire(waiter)) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
 		if (READ_ONCE(*waiter))
@@ -289,7 +290,7 @@ static void dio_wake(void **waiter)
 
 	/* *waiter is on the task's stack; RCU keeps the task itself */
 	rcu_read_lock();
-	smp_store_release(waiter, NULL);
+	smp_store_release(waiter, NULL);	/* pairs with dio_wait() */
 	blk_wake_io_task(task);
 	rcu_read_unlock();
 }
@@ -690,14 +691,15 @@ static int dio_stream_hole(struct dio_submit *s, struct dio *dio)
 /* Put as much of the current range into a BIO as it takes. */
 static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
 {
+	unsigned int nr_vecs;
 	size_t want;
 	ssize_t n;
 
 	if (s->bio && (bio_end_sector(s->bio) != s->sector || s->bio->bi_bdev != s->bdev))
 		dio_stream_submit(s, dio);
 	if (!s->bio) {
-		s->bio = dio_stream_alloc(s, dio,
-				bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS));
+		nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS);
+		s->bio = dio_stream_alloc(s, dio, nr_vecs);
 		dio_bio_start(s, s->bio);
 	}
 
@@ -776,7 +778,7 @@ static ssize_t dio_stream(struct dio_submit *s)
 	struct dio *dio;
 	ssize_t ret;
 
-	dio = kzalloc(sizeof(*dio), GFP_KERNEL);
+	dio = kzalloc_obj(*dio);
 	if (!dio)
 		return -ENOMEM;
 	dio_init(s, dio);
