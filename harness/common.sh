@@ -61,8 +61,9 @@ resolve()
 	if [ -n "$KSRC" ]; then
 		SRC=$(cd "$KSRC" && pwd -P) || die "KSRC=$KSRC: no such folder"
 		[ -f "$SRC/Kbuild" ] || die "KSRC=$KSRC: not a kernel tree"
-		case $(kmake -s -C "$SRC" kernelversion) in
-		6.12 | 6.12.*) PBASE=6.12 ;;
+		case $(awk '$2 == "=" && /^(VERSION|PATCHLEVEL) / { printf "%s ", $3 }' \
+			"$SRC/Makefile") in
+		"6 12 ") PBASE=6.12 ;;
 		*) PBASE=7.3 ;;
 		esac
 		NAME=${SRC##*/}-$(printf %s "$SRC" | cksum | cut -d' ' -f1)

@@ -18,17 +18,18 @@ alone "$state.lock"
 list_ksrc()
 {
 	if [ -e "$SRC/.git" ]; then
-		git -C "$SRC" -c core.quotePath=false ls-files -co --exclude-standard
-	else
-		(cd "$SRC" && find . \( -type f -o -type l \) ! -name '*.o' \
-			! -name '*.o.d' ! -name '*.cmd' ! -name '*.a' \
-			! -name '*.ko' ! -path './.config*' \
-			! -path './include/generated/*' \
-			! -path './include/config/*' \
-			! -path './arch/*/include/generated/*' | cut -c3-)
-	fi | while read -r f; do
-		if [ -e "$SRC/$f" ] || [ -L "$SRC/$f" ]; then echo "$f"; fi
-	done | LC_ALL=C sort >"$state/all.new"
+		set -- git -C "$SRC" -c core.quotePath=false ls-files
+		"$@" -d | sort >"$state/deleted"
+		"$@" -co --exclude-standard | sort -u |
+			comm -23 - "$state/deleted" >"$state/all.new"
+		return
+	fi
+	(cd "$SRC" && find . \( -type f -o -type l \) ! -name '*.o' \
+		! -name '*.o.d' ! -name '*.cmd' ! -name '*.a' ! -name '*.ko' \
+		! -path './.config*' ! -path './include/generated/*' \
+		! -path './include/config/*' \
+		! -path './arch/*/include/generated/*' | cut -c3-) |
+		sort >"$state/all.new"
 }
 
 # A developer's tree may have moved on: copy what is new there, leaving alone
@@ -90,7 +91,7 @@ if [ ! -d "$TREE" ]; then
 fi
 
 # Until all is in place the record holds the files of before and of now.
-LC_ALL=C sort -u "$state/touched" "$state/now" >"$state/both"
+sort -u "$state/touched" "$state/now" >"$state/both"
 mv "$state/both" "$state/touched"
 if [ -n "$KSRC" ]; then follow_ksrc; fi
 while read -r f; do
