@@ -85,10 +85,10 @@ check_one()
 	if [ -n "$PRISTINE" ]; then
 		skip=$(awk '$2 == "-" { print $1 }' "$ROOT/harness/base-expect.txt")
 	fi
-	list=$(echo $TESTS | tr ' ' ',')
+	list=$(echo "$TESTS" | tr -s ' ' ',')
 	say "$run: testing ..."
 	BLOCKS="512 4096" MEM=4096 LIMIT=$((limit * 4)) \
-	ARGS="limit=$limit${list:+ tests=$list}${skip:+ skip=$(echo $skip | tr ' ' ',')}" \
+	ARGS="limit=$limit${list:+ tests=$list}${skip:+ skip=$(echo "$skip" | tr -s ' \n' ',')}" \
 		"$ROOT/harness/boot.sh" check "$dir" && status=0 || status=$?
 	split_taps "$dir"
 	if [ -z "$TESTS" ]; then
@@ -119,5 +119,5 @@ cd "$ROOT"
 # shellcheck disable=SC2086 # a list
 grep -rE '^not ok ' $dirs | grep -v '# TODO' >&2 || :
 say "all runs: the summary"
-# shellcheck disable=SC2086 # a list
+# shellcheck disable=SC2046,SC2086 # a list
 exec prove --failures --exec cat $(find $dirs -name '*.tap' | sort)

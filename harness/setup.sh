@@ -62,15 +62,15 @@ if [ -n "$also" ]; then
 	also=$(candidates $also)
 fi
 if [ -n "$want$also" ]; then
-	list=$(echo $want $also)
+	list="$want $also"
 	# shellcheck disable=SC2086 # a list
 	if [ "$(candidates $want | wc -l)" -lt "$(echo $want | wc -w)" ]; then
 		say "apt-get update: not all of these are known: $list"
 		root apt-get -qq update >&2
-		# shellcheck disable=SC2086 # a list
+		# shellcheck disable=SC2046,SC2086 # a list
 		if [ -n "$maybe" ]; then
 			also=$(candidates $(missing $maybe))
-			list=$(echo $want $also)
+			list="$want $also"
 		fi
 	fi
 	say "installing $list"

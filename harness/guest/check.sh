@@ -48,8 +48,9 @@ for t in ${tests:-$(cat /tests/list)}; do
 	(cd /tests && timeout -k 10 "$limit" "./$t" >&3 2>&1)
 	result $? "$t" >>/tmp/programs
 	took=$(($(date +%s) - began))
-	tail -n 1 /tmp/programs | grep -q '^ok' && [ "$took" -lt 30 ] ||
+	if [ "$took" -ge 30 ] || ! tail -n 1 /tmp/programs | grep -q '^ok'; then
 		say "$(tail -n 1 /tmp/programs) after $took s"
+	fi
 done
 tap programs
 cat /tmp/programs >&3
