@@ -519,7 +519,10 @@ TEST_F(fault, disk_removed_under_load)
 		ASSERT_LE(0, u[i].fd);
 		ASSERT_EQ(0, pthread_create(&u[i].thread, NULL, use, &u[i]));
 	}
-	usleep(300000);
+	for (i = 0; i < 8; i++)
+		while (!__atomic_load_n(&u[i].done, __ATOMIC_RELAXED) &&
+		       !__atomic_load_n(&u[i].failed, __ATOMIC_RELAXED))
+			usleep(10000);
 	EXPECT_EQ(0, dio_disk_set(&d, "power", "0")) TH_LOG("%s", dio_why());
 	for (i = 0; i < 8; i++) {
 		pthread_join(u[i].thread, NULL);

@@ -402,14 +402,20 @@ static void *race_write(void *arg)
 	unsigned int lbs = r->t->lbs;
 	off_t pos;
 	size_t len;
+	ssize_t n;
 
 	while (dio_now() < r->until) {
 		pos = rand_r(&r->seed) % (SIZE / lbs) * lbs;
 		len = (1 + rand_r(&r->seed) % (SIZE / lbs / 4)) * lbs;
 		dio_fill(buf, len, pos, 1);
-		if (dio_rw(rand_r(&r->seed) % DIO_URING_POLL, DIO_WRITE, fd,
-			   buf, len, pos) != (ssize_t)len)
-			r->failed = "write";
+		n = dio_rw(rand_r(&r->seed) % DIO_URING_POLL, DIO_WRITE, fd,
+			   buf, len, pos);
+		if (n != (ssize_t)len) {
+			snprintf(r->why, sizeof(r->why),
+				 "write of %zu bytes at %lld: %zd", len,
+				 (long long)pos, n);
+			r->failed = r->why;
+		}
 		r->did++;
 	}
 	close(fd);
@@ -452,8 +458,11 @@ static void *race_truncate(void *arg)
 	int fd = dio_target_open(r->t, O_RDWR);
 
 	while (dio_now() < r->until) {
-		if (ftruncate(fd, rand_r(&r->seed) % (2 * SIZE)))
-			r->failed = "truncate";
+		if (ftruncate(fd, rand_r(&r->seed) % (2 * SIZE))) {
+			snprintf(r->why, sizeof(r->why), "truncate: %s",
+				 strerror(errno));
+			r->failed = r->why;
+		}
 		r->did++;
 		usleep(rand_r(&r->seed) % 2000);
 	}
