@@ -57,7 +57,11 @@ root()
 want=$(missing "$@")
 # shellcheck disable=SC2086 # a list
 also=$([ -z "$maybe" ] || missing $maybe)
-if [ -n "$also" ]; then
+# What Debian did not have the last time is not asked for again.
+nowhere=$CACHE/not-in-debian
+if [ -n "$also" ] && [ "$also" = "$(cat "$nowhere" 2>/dev/null)" ]; then
+	also=
+elif [ -n "$also" ]; then
 	# shellcheck disable=SC2086 # a list
 	also=$(candidates $also)
 fi
@@ -80,4 +84,9 @@ if [ -n "$want$also" ]; then
 		cat "${TMPDIR:-/tmp}/direct-bio-apt.log" >&2
 		die "apt-get could not install $list"
 	}
+fi
+if [ -n "$maybe" ]; then
+	mkdir -p "$CACHE"
+	# shellcheck disable=SC2086 # a list
+	missing $maybe >"$nowhere"
 fi
