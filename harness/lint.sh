@@ -13,7 +13,7 @@
 # pristine compiles the touched files for the comparison, prefix builds vmlinux
 # and modules after each topic, and the checks after it look at the end. Make
 # and ccache keep that to what a topic changes; only where it changes a header
-# as common as fs.h is it the whole kernel.
+# as common as fs.h is it the whole kernel (see passing_header).
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -435,9 +435,22 @@ check_pristine()
 	! grep -w error: "$work/warnings.before"
 }
 
+# A common header that a later topic changes again would have the whole kernel
+# compiled for one prefix alone. Without FULL=1 that prefix has only what the
+# series is about compiled, and vmlinux is linked from the next topic on.
+passing_header()
+{
+	for f in $(grep ^include/ "$work/changed"); do
+		if ! cmp -s "$work/stage/$f" "$work/final/$f"; then return 0; fi
+	done
+	return 1
+}
+
 check_prefix()
 {
 	done=
+	# shellcheck disable=SC2046 # names without blanks
+	stage "$work/final" $("$topics" list)
 	for topic in $("$topics" list); do
 		done="$done $topic"
 		# shellcheck disable=SC2086 # names without blanks
@@ -449,14 +462,19 @@ check_prefix()
 		fi
 		began=$(date +%s)
 		configure
-		kernel vmlinux modules >"$work/prefix.log" 2>&1 || {
+		what="vmlinux modules"
+		if [ -z "${FULL:-}" ] && passing_header; then
+			what="mm/ fs/ block/ io_uring/"
+		fi
+		# shellcheck disable=SC2086 # a list
+		kernel $what >"$work/prefix.log" 2>&1 || {
 			grep -E 'error|undefined' "$work/prefix.log" | head -n 20
 			tail -n 5 "$work/prefix.log"
 			echo "the series up to topic $topic does not build;" \
 				"all of it: ${work#"$ROOT/"}/prefix.log"
 			return 1
 		}
-		echo "$topic: $(($(date +%s) - began)) s"
+		echo "$topic: $what: $(($(date +%s) - began)) s"
 		if grep -q 'warning:' "$work/prefix.log"; then
 			grep 'warning:' "$work/prefix.log"
 			echo "warnings in the series up to topic $topic"
