@@ -91,7 +91,8 @@ check_one()
 	ARGS="limit=$limit${list:+ tests=$list}${skip:+ skip=$(echo "$skip" | tr -s ' \n' ',')}" \
 		"$ROOT/harness/boot.sh" check "$dir" && status=0 || status=$?
 	split_taps "$dir"
-	if [ -z "$TESTS" ]; then
+	# Durability is the same with debugging on, only slower to show.
+	if [ -z "$TESTS$DEBUG" ]; then
 		say "$run: power cut ..."
 		"$ROOT/harness/powercut.sh" "$dir/powercut" >"$dir/tap/powercut.tap"
 	fi
