@@ -6,6 +6,9 @@ export BASE KSRC LLVM DEBUG PRISTINE JOBS TESTS
 # Whether one kernel was asked for: without it, check goes over all of its runs.
 ONE := $(if $(filter-out file undefined,$(origin BASE))$(KSRC)$(DEBUG),1)
 
+# What make check goes over: BASE:DEBUG of each run.
+RUNS ?= 7.3: 7.3:1 6.12:
+
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -42,7 +45,7 @@ tree build run:
 	@harness/$@.sh
 
 check:
-	@harness/check.sh $(if $(ONE),"$$BASE:$$DEBUG",7.3: 7.3:1 6.12:)
+	@harness/check.sh $(if $(ONE),"$$BASE:$$DEBUG",$(RUNS))
 
 check-base:
 	@PRISTINE=1 harness/check.sh $(if $(ONE),"$$BASE:$$DEBUG",7.3: 6.12:)
