@@ -51,7 +51,8 @@ else
 	done
 fi
 # The firmware's interrupt routing is a program that takes a debugging kernel
-# minutes to interpret; the virtio devices have no use for it.
+# minutes to interpret. Without it the kernel finds the I/O APIC, and so its
+# second processor, by CONFIG_X86_MPPARSE.
 ARGS="console=ttyS0 panic=-1 pci=noacpi null_blk.nr_devices=0 script=$script $ARGS"
 
 : >"$dir/out"

@@ -103,6 +103,8 @@ fi
 # What the kernel itself found
 tap kernel
 count=0
+[ "$(nproc)" = 2 ]
+result $? "two processors" >&3
 read -r tainted </proc/sys/kernel/tainted
 result "$tainted" "the kernel is not tainted" >&3
 leaks=/sys/kernel/debug/kmemleak
