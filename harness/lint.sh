@@ -8,19 +8,17 @@
 # Checks that compare ("nothing new") run the same tool on the pristine sources
 # and on ours and take line numbers out of what it says.
 #
-# The checks that compile share build/<base>/prefix, one tree and one build
-# folder that go from the pristine kernel through the series, topic by topic:
-# pristine compiles the touched files for the comparison, prefix builds vmlinux
-# and modules after each topic, and the checks after it look at the end. Make
-# and ccache keep that to what a topic changes; only where it changes a header
-# as common as fs.h is it the whole kernel (see passing_header).
+# The checks that compile share build/<base>/prefix, one tree that goes from the
+# whole series back to the pristine kernel, topic by topic: the whole series is
+# what "make check" compiled, so ccache has it, and make compiles again what a
+# topic changed. Only where that is a header as common as fs.h is it the whole
+# kernel (see passing_header).
 set -eu
 . "$(dirname "$0")/common.sh"
 
 # What is in $more takes long and has to be asked for: LINT=coccinelle make lint.
 checks="series checkpatch whitespace shellcheck strays spelling engine-size
-	balance maintainers kernel-doc rst man-page pristine prefix warnings
-	bare i386"
+	balance maintainers kernel-doc rst man-page bare i386 prefix warnings"
 more="coccinelle"
 packages="shellcheck codespell sparse coccinelle python3-docutils python3-sphinx
 	groff-base"
@@ -128,22 +126,59 @@ sync_tree()
 # compile SUFFIX: what W=1 and sparse say on the touched files.
 compile()
 {
+	configure
+	kernel prepare
 	list=
 	for o in $(objects); do
 		if [ -e "$prefix/tree/${o%.o}.c" ]; then list="$list $o"; fi
 		rm -f "$prefix/ours/$o"
 	done
 	# Sparse 0.6.4 lacks a word that newer kernels use, and make then goes on
-	# without it.
+	# without it. Nor does it know the length of a string for a constant,
+	# and complains of every MODULE_LICENSE() there is.
 	# shellcheck disable=SC2086 # names without blanks
-	kernel -k W=1 C=2 \
-		CHECK="sparse -D__typeof_unqual__=__typeof__" $list \
+	kernel -k W=1 C=2 CHECK="sparse -D__typeof_unqual__=__typeof__ \
+		-D'__builtin_strlen(s)=(sizeof(s)-1)'" $list \
 		>"$work/warnings.$1.log" 2>&1 ||
 		echo "error: does not compile" >>"$work/warnings.$1.log"
 	if grep 'sparse is not available' "$work/warnings.$1.log"; then
 		return 1
 	fi
 	messages <"$work/warnings.$1.log" >"$work/warnings.$1"
+}
+
+# at TOPIC...: puts the shared tree into the state after these topics; the files
+# that this changed are listed in $work/changed.
+at()
+{
+	prefix_tree
+	stage "$work/stage" "$@"
+	sync_tree >"$work/changed"
+}
+
+# The shared tree, unpacked if it is not there. What an earlier series touched
+# and this one does not goes back to what it was.
+prefix_tree()
+{
+	if [ ! -d "$prefix/tree" ]; then
+		space "$ROOT/build" 3000
+		rm -rf "$prefix/tree.tmp"
+		mkdir -p "$prefix"
+		if [ -n "$KSRC" ]; then
+			PRISTINE=1 harness/tree.sh
+			cp -a --reflink=auto "$TREE-pristine" "$prefix/tree.tmp"
+		else
+			cp -a --reflink=auto "$SRC" "$prefix/tree.tmp"
+		fi
+		mv "$prefix/tree.tmp" "$prefix/tree"
+	elif ! cmp -s "$prefix/touched" "$work/touched"; then
+		cp "$work/touched" "$work/touched.now"
+		cat "$prefix/touched" >>"$work/touched"
+		stage "$work/stage"
+		sync_tree >/dev/null
+		mv "$work/touched.now" "$work/touched"
+	fi
+	cp "$work/touched" "$prefix/touched"
 }
 
 # ---- checks of the repository and of the series as text
@@ -405,38 +440,6 @@ check_man_page()
 
 # ---- checks that compile, in this order
 
-check_pristine()
-{
-	if [ ! -d "$prefix/tree" ]; then
-		space "$ROOT/build" 3000
-		rm -rf "$prefix/tree.tmp"
-		mkdir -p "$prefix"
-		if [ -n "$KSRC" ]; then
-			PRISTINE=1 harness/tree.sh
-			cp -a --reflink=auto "$TREE-pristine" "$prefix/tree.tmp"
-		else
-			cp -a --reflink=auto "$SRC" "$prefix/tree.tmp"
-		fi
-		mv "$prefix/tree.tmp" "$prefix/tree"
-	fi
-	# What an earlier series touched and this one does not goes back.
-	if [ -f "$prefix/touched" ]; then
-		sort -u "$prefix/touched" "$work/touched" >"$work/touched.both"
-		cp "$work/touched" "$work/touched.now"
-		mv "$work/touched.both" "$work/touched"
-		stage "$work/stage"
-		sync_tree >"$work/changed"
-		mv "$work/touched.now" "$work/touched"
-	fi
-	cp "$work/touched" "$prefix/touched"
-	stage "$work/stage"
-	sync_tree >"$work/changed"
-	configure
-	kernel prepare
-	compile before
-	! grep -w error: "$work/warnings.before"
-}
-
 # A common header that a later topic changes again would have the whole kernel
 # compiled for one prefix alone. Without FULL=1 that prefix has only what the
 # series is about compiled, and vmlinux is linked from the next topic on.
@@ -444,51 +447,69 @@ passing_header()
 {
 	# shellcheck disable=SC2013 # names without blanks
 	for f in $(grep ^include/ "$work/changed"); do
-		if ! cmp -s "$work/stage/$f" "$work/final/$f"; then return 0; fi
+		if [ -e "$work/stage/$f" ] &&
+		   ! cmp -s "$work/stage/$f" "$work/final/$f"; then
+			return 0
+		fi
 	done
 	return 1
 }
 
+# reaches N: the first N topics of the series.
+reaches()
+{
+	"$topics" list | head -n "$1"
+}
+
 check_prefix()
 {
-	done=
 	# shellcheck disable=SC2046 # names without blanks
 	stage "$work/final" $("$topics" list)
-	for topic in $("$topics" list); do
-		done="$done $topic"
-		# shellcheck disable=SC2086 # names without blanks
-		stage "$work/stage" $done
-		sync_tree >"$work/changed"
-		if ! grep -qv -e ^Documentation/ -e ^tools/ -e ^MAINTAINERS \
-			"$work/changed"; then
+	n=$("$topics" list | wc -l)
+	last=
+	while [ "$n" -gt 0 ]; do
+		# shellcheck disable=SC2046 # names without blanks
+		at $(reaches "$n")
+		topic=$(reaches "$n" | tail -n 1)
+		n=$((n - 1))
+		if [ -n "$last" ] && ! grep -qv -e ^Documentation/ -e ^tools/ \
+			-e ^MAINTAINERS "$work/changed"; then
 			continue
 		fi
-		began=$(date +%s)
-		configure
-		what="vmlinux modules"
-		if [ -z "${FULL:-}" ] && passing_header; then
-			what="mm/ fs/ block/ io_uring/"
-		fi
-		# shellcheck disable=SC2086 # a list
-		kernel $what >"$work/prefix.log" 2>&1 || {
-			grep -E 'error|undefined' "$work/prefix.log" | head -n 20
-			tail -n 5 "$work/prefix.log"
-			echo "the series up to topic $topic does not build;" \
-				"all of it: ${work#"$ROOT/"}/prefix.log"
-			return 1
-		}
-		echo "$topic: $what: $(($(date +%s) - began)) s"
-		if grep -q 'warning:' "$work/prefix.log"; then
-			grep 'warning:' "$work/prefix.log"
-			echo "warnings in the series up to topic $topic"
-			return 1
-		fi
+		last=$topic
+		build_prefix
 	done
+}
+
+build_prefix()
+{
+	began=$(date +%s)
+	configure
+	what="vmlinux modules"
+	if [ -z "${FULL:-}" ] && passing_header; then
+		what="mm/ fs/ block/ io_uring/"
+	fi
+	# shellcheck disable=SC2086 # a list
+	kernel $what >"$work/prefix.log" 2>&1 || {
+		grep -E 'error|undefined' "$work/prefix.log" | head -n 20
+		tail -n 5 "$work/prefix.log"
+		die "the series up to topic $topic does not build;" \
+			"all of it: ${work#"$ROOT/"}/prefix.log"
+	}
+	echo "$topic: $what: $(($(date +%s) - began)) s"
+	if grep 'warning:' "$work/prefix.log"; then
+		die "warnings in the series up to topic $topic"
+	fi
 }
 
 check_warnings()
 {
+	# shellcheck disable=SC2046 # names without blanks
+	at $("$topics" list)
 	compile after
+	at
+	compile before
+	if grep -w error: "$work/warnings.before"; then return 1; fi
 	new_in "$work/warnings.before" "$work/warnings.after" >"$work/new"
 	cat "$work/new"
 	[ ! -s "$work/new" ]
@@ -550,6 +571,8 @@ other_kernel()
 {
 	out=$1 arch=$2
 	shift 2
+	# shellcheck disable=SC2046 # names without blanks
+	at $("$topics" list)
 	mkdir -p "$prefix/$out"
 	printf '%s\n' "$@" >"$prefix/$out.config"
 	kernel "$arch" KCONFIG_ALLCONFIG="$prefix/$out.config" allnoconfig \
