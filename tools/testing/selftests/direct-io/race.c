@@ -504,6 +504,81 @@ TEST_F(any, truncate_beside_direct_io)
 	EXPECT_EQ(-1, insane(buf, n, 0, false));
 }
 
+/* ---- blocks that go from one file to another ---- */
+
+/* Give all of the file's blocks to another one, and write the file anew. */
+static bool reallocate(struct racer *r, int fd, const char *other, void *buf)
+{
+	int taker = open(other, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
+	off_t at = rand_r(&r->seed) % 4 * (SIZE / 4);
+	bool good;
+
+	if (taker < 0)
+		return false;
+	good = !ftruncate(fd, at);
+	dio_fill(buf, SIZE, 0, 2);
+	good &= pwrite(taker, buf, SIZE, 0) == SIZE;
+	if (rand_r(&r->seed) & 1)
+		good &= !ftruncate(fd, SIZE);	/* a hole, to be filled */
+	dio_fill(buf, SIZE - at, at, 1);
+	good &= pwrite(fd, buf, SIZE - at, at) == SIZE - at;
+	close(taker);
+	return good;
+}
+
+static void *race_reallocate(void *arg)
+{
+	struct racer *r = arg;
+	int direct = dio_target_open(r->t, O_RDWR | O_DIRECT);
+	int plain = dio_target_open(r->t, O_RDWR);
+	void *buf = dio_alloc(SIZE);
+	char other[96];
+
+	snprintf(other, sizeof(other), "%s/other", r->t->fs.dir);
+	while (dio_now() < r->until) {
+		if (!reallocate(r, rand_r(&r->seed) % 3 ? direct : plain, other, buf)) {
+			snprintf(r->why, sizeof(r->why), "%s", strerror(errno));
+			r->failed = r->why;
+		}
+		r->did++;
+	}
+	unlink(other);
+	munmap(buf, SIZE);
+	close(plain);
+	close(direct);
+	return NULL;
+}
+
+/* Where blocks are is remembered: never longer than they are the file's. */
+TEST_F(any, reallocation_beside_direct_io)
+{
+	void *(*what[4])(void *) = {
+		race_read, race_read, race_write, race_reallocate,
+	};
+	struct racer r[4] = { 0 };
+	int i, fd;
+
+	if (!variant->block_size)
+		SKIP(return, "a device's blocks are never reallocated");
+	ASSERT_EQ(0, dio_target_mark(self->t, MARK)) TH_LOG("%s", dio_why());
+	fd = dio_target_open(self->t, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 4; i++) {
+		r[i].t = self->t;
+		r[i].seed = i + 1;
+		r[i].until = dio_now() + 3;
+		ASSERT_EQ(0, pthread_create(&r[i].thread, NULL, what[i], &r[i]));
+	}
+	for (i = 0; i < 4; i++) {
+		pthread_join(r[i].thread, NULL);
+		EXPECT_LT(0UL, r[i].did);
+		EXPECT_EQ(NULL, r[i].failed)
+			TH_LOG("thread %d: %s", i, r[i].failed);
+	}
+	close(fd);
+	EXPECT_EQ(0, dio_fs_check(&self->t->fs)) TH_LOG("%s", dio_why());
+}
+
 /* ---- appends by several threads ---- */
 
 struct appender {
@@ -705,9 +780,9 @@ TEST_F(any, random_walk_agrees_with_a_model)
 	struct walk w = {
 		.t = self->t, .model = calloc(1, WALK), .buf = dio_alloc(WALK),
 	};
-	double until = dio_now() + from_env("DIO_SECONDS", 3);
 	unsigned int seed;
 	unsigned long n;
+	double until;
 	ssize_t got;
 
 	seed = from_env("DIO_SEED", time(NULL));
@@ -722,6 +797,8 @@ TEST_F(any, random_walk_agrees_with_a_model)
 		ASSERT_EQ(WALK, pwrite(w.fd, w.buf, WALK, 0));
 		/* Reads past what the model has do not happen. */
 	}
+	/* the set-up alone takes a debugging kernel seconds */
+	until = dio_now() + from_env("DIO_SECONDS", 3);
 	for (n = 0; dio_now() < until; n++)
 		ASSERT_TRUE(walk_step(&w))
 			TH_LOG("DIO_SEED=%u, step %lu: %s, size %ld", seed, n,
