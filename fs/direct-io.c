@@ -10,27 +10,21 @@
  *    only so much memory pinned, however large it is;
  *  - complete: in process context if something is left to do that may sleep,
  *    else right where the last BIO ended.
- * Most requests are one range and one BIO: generic_direct_IO() tells them apart
- * at the top, and they take a short path of their own.
+ * Most requests are one range and one BIO, and take a short path of their own.
  */
-#include <linux/bio.h>
 #include <linux/bio-integrity.h>
 #include <linux/blkdev.h>
 #include <linux/buffer_head.h>
 #include <linux/fs.h>
 #include <linux/fserror.h>
 #include <linux/llist.h>
-#include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/task_io_accounting_ops.h>
-#include <linux/uio.h>
 #include <linux/workqueue.h>
 
-#define DIO_BATCH	64	/* pages pinned at a time, listed on the stack */
 #define DIO_INLINE_VECS	4	/* pages of a BIO that needs no allocation */
-
 /* What a synchronous request may have pinned; a BIO's share lets it stream. */
 #define DIO_MAX_PINNED	SZ_16M
 #define DIO_MAX_BIO	SZ_4M
@@ -112,18 +106,9 @@ static inline unsigned int dio_block_mask(struct block_device *bdev)
 	return bdev_logical_block_size(bdev) - 1;
 }
 
-/* Writing may not allocate inside i_size where the filesystem can't fill it. */
-static bool dio_may_create(struct dio_submit *s)
-{
-	loff_t first_free = round_up(i_size_read(s->inode), i_blocksize(s->inode));
-
-	return s->flags & DIO_WRITE &&
-		(!(s->flags & DIO_SKIP_HOLES) || s->pos >= first_free);
-}
-
 /*
- * Ask the filesystem for the range at s->pos.  A hole comes back unmapped and,
- * since not every get_block says how long a hole is, is taken a block at a time.
+ * Ask the filesystem for the range at s->pos.  A hole comes back unmapped, and is
+ * taken a block at a time: not every get_block says how long it is.
  */
 static int dio_map_blocks(struct dio_submit *s)
 {
@@ -132,11 +117,15 @@ static int dio_map_blocks(struct dio_submit *s)
 	unsigned int skip = s->pos & (i_blocksize(s->inode) - 1);
 	sector_t first = s->pos >> blkbits;
 	u64 blocks = ((s->end - 1) >> blkbits) - first + 1;
+	bool create;
 	int ret;
 
+	/* inside i_size only if the filesystem can fill a hole */
+	create = s->flags & DIO_WRITE && (!(s->flags & DIO_SKIP_HOLES) ||
+		 s->pos >= round_up(i_size_read(s->inode), i_blocksize(s->inode)));
 	bh->b_state = 0;
 	bh->b_size = blocks << blkbits;
-	ret = s->get_block(s->inode, first, bh, dio_may_create(s));
+	ret = s->get_block(s->inode, first, bh, create);
 	if (unlikely(ret))
 		return ret;
 	if (!buffer_mapped(bh)) {
@@ -152,82 +141,64 @@ static int dio_map_blocks(struct dio_submit *s)
 	return 0;
 }
 
-static void dio_bio_start(struct dio_submit *s, struct bio *bio)
-{
-	bio->bi_iter.bi_sector = s->sector;
-	bio->bi_flags |= s->flags & DIO_USER ? BIT(BIO_PAGE_PINNED) : 0;
-}
-
-/* How many of the @left bytes that start in *@pages lie in one contiguous run. */
-static size_t dio_run_length(struct page **pages, size_t offset, size_t left)
-{
-	struct folio *folio = page_folio(pages[0]);
-	size_t len = min_t(size_t, left, PAGE_SIZE - offset);
-	unsigned int i;
-
-	for (i = 1; len < left && page_folio(pages[i]) == folio &&
-	     page_to_pfn(pages[i]) == page_to_pfn(pages[0]) + i; i++)
-		len += min_t(size_t, left - len, PAGE_SIZE);
-	return len;
-}
-
 /* Give back the last @nbytes that a BIO was given, pins and all. */
-static void dio_bio_trim(struct dio_submit *s, struct bio *bio, size_t nbytes)
+static void dio_bio_trim(struct bio *bio, struct iov_iter *iter, size_t nbytes)
 {
-	iov_iter_revert(s->iter, nbytes);
+	iov_iter_revert(iter, nbytes);
 	bio->bi_iter.bi_size -= nbytes;
 
 	while (nbytes) {
 		struct bio_vec *bv = &bio->bi_io_vec[bio->bi_vcnt - 1];
-		unsigned int end = bv->bv_offset + bv->bv_len;
+		unsigned int end = bv->bv_offset + bv->bv_len, keep = 0;
 		unsigned int len = min_t(size_t, nbytes, bv->bv_len);
-		unsigned int keep, drop;
 
 		nbytes -= len;
 		bv->bv_len -= len;
-		keep = bv->bv_len ? DIV_ROUND_UP(end - len, PAGE_SIZE) : 0;
-		drop = DIV_ROUND_UP(end, PAGE_SIZE) - keep;
-		if (s->flags & DIO_USER)
-			unpin_user_page_range_dirty_lock(bv->bv_page + keep, drop, false);
-		if (!bv->bv_len)
-			bio->bi_vcnt--;
+		if (bv->bv_len)
+			keep = DIV_ROUND_UP(end - len, PAGE_SIZE);
+		end = DIV_ROUND_UP(end, PAGE_SIZE);
+		if (bio_flagged(bio, BIO_PAGE_PINNED))
+			unpin_user_page_range_dirty_lock(bv->bv_page + keep, end - keep, false);
+		bio->bi_vcnt -= !bv->bv_len;
 	}
 }
 
-/* Pin one batch of pages and add them.  Returns bytes added or an errno. */
-static ssize_t dio_bio_add_batch(struct dio_submit *s, struct bio *bio, size_t want)
+/* Memory that goes on in the same folio is one vec, however it was pinned. */
+static void dio_bio_join(struct bio *bio, unsigned int at)
 {
-	struct page *batch[DIO_BATCH] __uninitialized, **pages = batch;
-	iov_iter_extraction_t extract = 0;
-	size_t offset, left, len;
-	unsigned int room;
+	struct bio_vec *next = &bio->bi_io_vec[at], *prev = next - 1;
+	unsigned int end = prev->bv_offset + prev->bv_len;
+
+	/* inside a page, both have it pinned */
+	if (!PAGE_ALIGNED(end) || next->bv_offset ||
+	    prev->bv_page + (end >> PAGE_SHIFT) != next->bv_page ||
+	    page_folio(prev->bv_page) != page_folio(next->bv_page))
+		return;
+	prev->bv_len += next->bv_len;
+	memmove(next, next + 1, (--bio->bi_vcnt - at) * sizeof(*next));
+}
+
+/*
+ * Pin a batch of pages, as many as the BIO's table has room for, and add them.
+ * Returns bytes added or an errno.
+ */
+static ssize_t dio_bio_add_batch(struct bio *bio, struct iov_iter *iter, size_t want)
+{
+	bool p2p = blk_queue_pci_p2pdma(bdev_get_queue(bio->bi_bdev));
+	unsigned short at = bio->bi_vcnt;
 	ssize_t size;
 
-	if (blk_queue_pci_p2pdma(bdev_get_queue(s->bdev)))
-		extract |= ITER_ALLOW_P2PDMA;
-	room = min_t(unsigned int, DIO_BATCH, bio->bi_max_vecs - bio->bi_vcnt);
-	size = iov_iter_extract_pages(s->iter, &pages, want, room, extract, &offset);
+	size = iov_iter_extract_bvecs(iter, bio->bi_io_vec, want,
+				      &bio->bi_vcnt, bio->bi_max_vecs, 0,
+				      p2p ? ITER_ALLOW_P2PDMA : 0);
 	if (unlikely(size <= 0))
-		return size ? size : -EFAULT;
-
-	for (left = size; left; left -= len, offset = 0) {
-		unsigned short vcnt = bio->bi_vcnt;
-
-		len = dio_run_length(pages, offset, left);
-		/* peer memory of another device can't share the BIO */
-		if (unlikely(bio_add_page(bio, *pages, len, offset) != len))
-			break;
-		/* two segments that meet inside a page: one pin is enough */
-		if (offset && bio->bi_vcnt == vcnt && s->flags & DIO_USER)
-			unpin_user_page(*pages);
-		pages += DIV_ROUND_UP(offset + len, PAGE_SIZE);
-	}
-	if (unlikely(left)) {
-		if (s->flags & DIO_USER)
-			unpin_user_pages(pages, DIV_ROUND_UP(offset + left, PAGE_SIZE));
-		iov_iter_revert(s->iter, left);
-	}
-	return size - left;
+		return size;
+	bio->bi_iter.bi_size += size;
+	if (unlikely(p2p && is_pci_p2pdma_page(bio->bi_io_vec->bv_page)))
+		bio->bi_opf |= REQ_NOMERGE;
+	if (at)
+		dio_bio_join(bio, at);
+	return size;
 }
 
 /*
@@ -235,34 +206,38 @@ static ssize_t dio_bio_add_batch(struct dio_submit *s, struct bio *bio, size_t w
  * whole logical blocks; less than @want if the BIO is full or memory ends early;
  * 0 if the BIO was full before; or an errno.
  */
-static ssize_t dio_bio_add(struct dio_submit *s, struct bio *bio, size_t want)
+static ssize_t dio_bio_add(struct bio *bio, struct iov_iter *iter, size_t want)
 {
 	size_t done = 0, rest;
 	ssize_t ret = 0;
 
-	if (iov_iter_is_bvec(s->iter)) {
+	if (iov_iter_is_bvec(iter)) {
 		/* it brings its own table: the BIO borrows a window of it */
 		if (!bio->bi_iter.bi_size) {
-			bio_iov_iter_set(bio, s->iter);
+			bio_iov_iter_set(bio, iter);
 			bio->bi_iter.bi_size = 0;
 		}
 		bio->bi_iter.bi_size += want;
-		iov_iter_advance(s->iter, want);
+		iov_iter_advance(iter, want);
 		return want;
 	}
 
+	if (user_backed_iter(iter))
+		bio_set_flag(bio, BIO_PAGE_PINNED);
 	while (done < want && bio->bi_vcnt < bio->bi_max_vecs) {
-		ret = dio_bio_add_batch(s, bio, want - done);
+		ret = dio_bio_add_batch(bio, iter, want - done);
 		if (unlikely(ret <= 0))
 			break;
 		done += ret;
 	}
-	rest = done & dio_block_mask(s->bdev);
+	if (likely(done == want))
+		return done;
+	rest = done & dio_block_mask(bio->bi_bdev);
 	if (unlikely(rest)) {
-		dio_bio_trim(s, bio, rest);
+		dio_bio_trim(bio, iter, rest);
 		done -= rest;
 	}
-	if (unlikely(done < want && s->iocb->ki_flags & IOCB_ATOMIC)) {
+	if (bio->bi_opf & REQ_ATOMIC) {
 		bio_release_pages(bio, false);	/* whole or not at all */
 		return -EFAULT;
 	}
@@ -295,7 +270,7 @@ static void dio_wake(void **waiter)
 	rcu_read_unlock();
 }
 
-static void dio_init(struct dio_submit *s, struct dio *dio)
+static __always_inline void dio_init(struct dio_submit *s, struct dio *dio)
 {
 	dio->iocb = s->iocb;
 	dio->inode = s->inode;
@@ -310,7 +285,7 @@ static void dio_init(struct dio_submit *s, struct dio *dio)
 }
 
 /* The request's result, once all of its BIOs are through.  Drops i_dio_count. */
-static ssize_t dio_complete(struct dio *dio)
+static __always_inline ssize_t dio_complete(struct dio *dio)
 {
 	struct kiocb *iocb = dio->iocb;
 	ssize_t ret = dio->error;
@@ -336,7 +311,7 @@ static ssize_t dio_complete(struct dio *dio)
 }
 
 /* Tell whoever queued the request.  @iocb is gone afterwards. */
-static void dio_complete_async(struct dio *dio)
+static __always_inline void dio_complete_async(struct dio *dio)
 {
 	struct kiocb *iocb = dio->iocb;
 	unsigned int flags = dio->flags;
@@ -356,7 +331,7 @@ static void dio_complete_async(struct dio *dio)
  * what was known at submission: a filesystem's error is reported to its
  * watchers, and pages that were cached meanwhile over a write have to go.
  */
-static bool dio_defer(struct dio *dio, work_func_t fn)
+static __always_inline bool dio_defer(struct dio *dio, work_func_t fn)
 {
 	struct address_space *mapping = dio->iocb->ki_filp->f_mapping;
 	loff_t pos = dio->iocb->ki_pos;
@@ -372,7 +347,7 @@ static bool dio_defer(struct dio *dio, work_func_t fn)
 }
 
 /* Done with a BIO and its pages, in the submitting task or where it ended. */
-static void dio_bio_put(struct bio *bio, unsigned int flags, bool in_task)
+static __always_inline void dio_bio_put(struct bio *bio, unsigned int flags, bool in_task)
 {
 	if (bio_integrity(bio))
 		bio_integrity_unmap_user(bio);
@@ -385,17 +360,13 @@ static void dio_bio_put(struct bio *bio, unsigned int flags, bool in_task)
 }
 
 /* The last touch before submission. */
-static void dio_bio_ready(struct dio_submit *s, struct bio *bio)
+static __always_inline void dio_bio_ready(struct dio_submit *s, struct bio *bio)
 {
 	struct kiocb *iocb = s->iocb;
 
 	bio->bi_write_hint = file_inode(iocb->ki_filp)->i_write_hint;
 	bio->bi_write_stream = iocb->ki_write_stream;
 	bio->bi_ioprio = iocb->ki_ioprio;
-	if (iocb->ki_flags & IOCB_ATOMIC)
-		bio->bi_opf |= REQ_ATOMIC;
-	if (iocb->ki_flags & IOCB_NOWAIT)
-		bio->bi_opf |= REQ_NOWAIT;
 	if (s->flags & DIO_WRITE)
 		task_io_account_write(bio->bi_iter.bi_size);
 }
@@ -406,7 +377,7 @@ static void dio_one_sync_end_io(struct bio *bio)
 	dio_wake(&bio->bi_private);
 }
 
-static void dio_unlock(struct dio_submit *s)
+static __always_inline void dio_unlock(struct dio_submit *s)
 {
 	if (s->flags & DIO_LOCKED) {
 		s->flags &= ~DIO_LOCKED;
@@ -414,7 +385,7 @@ static void dio_unlock(struct dio_submit *s)
 	}
 }
 
-static ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
+static noinline ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 {
 	struct bio_vec inline_vecs[DIO_INLINE_VECS] __uninitialized;
 	struct bio_vec *vecs = inline_vecs;
@@ -429,8 +400,8 @@ static ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 	}
 	dio_init(s, &dio);
 	bio_init(&bio, s->bdev, vecs, nr_vecs, s->opf);
-	dio_bio_start(s, &bio);
-	ret = dio_bio_add(s, &bio, s->end - s->pos);
+	bio.bi_iter.bi_sector = s->sector;
+	ret = dio_bio_add(&bio, s->iter, s->end - s->pos);
 	if (likely(ret > 0)) {
 		dio.size = ret;
 		dio_bio_ready(s, &bio);
@@ -450,7 +421,7 @@ static ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 }
 
 /* One range, one BIO, asynchronous: our state is in the BIO's front pad. */
-static void dio_one_async_work(struct work_struct *work)
+static __always_inline void dio_one_async_work(struct work_struct *work)
 {
 	struct dio *dio = container_of(work, struct dio, work);
 	struct bio *bio = &container_of(dio, struct dio_bio, dio)->bio;
@@ -463,14 +434,23 @@ static void dio_one_async_work(struct work_struct *work)
 static void dio_one_async_end_io(struct bio *bio)
 {
 	struct dio *dio = &container_of(bio, struct dio_bio, bio)->dio;
+	struct kiocb *iocb = dio->iocb;
+	unsigned int flags = dio->flags;
 
 	if (unlikely(bio->bi_status))
 		dio->error = blk_status_to_errno(bio->bi_status);
-	if (!dio_defer(dio, dio_one_async_work))
+	if (likely(!(flags & (DIO_WRITE | DIO_MAPPED)) && !dio->error)) {
+		/* a read of the disk itself: the same as below, cut short */
+		iocb->ki_pos += dio->size;
+		WRITE_ONCE(iocb->private, NULL);
+		iocb->ki_complete(iocb, dio->size);
+		dio_bio_put(bio, flags, false);
+	} else if (!dio_defer(dio, dio_one_async_work)) {
 		dio_one_async_work(&dio->work);
+	}
 }
 
-static ssize_t dio_one_async(struct dio_submit *s, unsigned int nr_vecs)
+static __always_inline ssize_t dio_one_async(struct dio_submit *s, unsigned int nr_vecs)
 {
 	struct kiocb *iocb = s->iocb;
 	struct bio *bio;
@@ -482,10 +462,12 @@ static ssize_t dio_one_async(struct dio_submit *s, unsigned int nr_vecs)
 			       GFP_KERNEL, &dio_pool);
 	if (unlikely(!bio))
 		return -EAGAIN;
-	dio_bio_start(s, bio);
+	bio->bi_iter.bi_sector = s->sector;
 	/* nobody looks at the iterator of a request that was queued */
-	if (!bio_iov_iter_set(bio, s->iter)) {
-		size = dio_bio_add(s, bio, size);
+	if (iov_iter_is_bvec(s->iter)) {
+		bio_iov_iter_set(bio, s->iter);
+	} else {
+		size = dio_bio_add(bio, s->iter, size);
 		if (unlikely(size <= 0)) {
 			bio_put(bio);
 			return size;
@@ -495,7 +477,6 @@ static ssize_t dio_one_async(struct dio_submit *s, unsigned int nr_vecs)
 	dio = &container_of(bio, struct dio_bio, bio)->dio;
 	dio_init(s, dio);
 	dio->size = size;
-
 	if (dio_dirties(s->flags))
 		bio_set_pages_dirty(bio);
 	dio_bio_ready(s, bio);
@@ -509,9 +490,8 @@ static ssize_t dio_one_async(struct dio_submit *s, unsigned int nr_vecs)
 }
 
 /*
- * Everything else is a stream of BIOs: requests of more than one range or BIO,
- * holes, blocks that were just allocated, integrity metadata.  A BIO of a
- * synchronous one that has ended is left for the submitter to reap.
+ * All else is a stream of BIOs: more than one range or BIO, holes, new blocks,
+ * integrity metadata.  What has ended of a synchronous one is left to be reaped.
  */
 static void dio_stream_sync_end_io(struct bio *bio)
 {
@@ -594,9 +574,8 @@ static void dio_stream_submit(struct dio_submit *s, struct dio *dio)
 }
 
 /*
- * A new BIO at s->sector.  The pool guarantees one BIO at a time, and the
- * completed ones of a synchronous request come back only by our reaping them:
- * so never sleep for memory while there is something to reap.
+ * A new BIO.  The pool guarantees one at a time, and those of a synchronous request
+ * come back only by our reaping them: never sleep for memory while there are any.
  */
 static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio,
 				    unsigned int nr_vecs)
@@ -623,13 +602,11 @@ static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio,
 static void dio_zero_disk(struct dio_submit *s, struct dio *dio,
 			  sector_t sector, unsigned int len)
 {
-	unsigned int nr_vecs = DIV_ROUND_UP(len, PAGE_SIZE);
-
 	if (!len)
 		return;
 	if (s->bio)
 		dio_stream_submit(s, dio);
-	s->bio = dio_stream_alloc(s, dio, nr_vecs);
+	s->bio = dio_stream_alloc(s, dio, DIV_ROUND_UP(len, PAGE_SIZE));
 	s->bio->bi_iter.bi_sector = sector;
 	while (len) {
 		unsigned int n = min_t(unsigned int, len, PAGE_SIZE);
@@ -694,17 +671,18 @@ static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
 	unsigned int nr_vecs;
 	size_t want;
 	ssize_t n;
+	int err;
 
 	if (s->bio && (bio_end_sector(s->bio) != s->sector || s->bio->bi_bdev != s->bdev))
 		dio_stream_submit(s, dio);
 	if (!s->bio) {
 		nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS);
 		s->bio = dio_stream_alloc(s, dio, nr_vecs);
-		dio_bio_start(s, s->bio);
+		s->bio->bi_iter.bi_sector = s->sector;
 	}
 
 	want = min_t(size_t, s->len, DIO_MAX_BIO - s->bio->bi_iter.bi_size);
-	n = dio_bio_add(s, s->bio, want);
+	n = dio_bio_add(s->bio, s->iter, want);
 	if (n <= 0) {
 		if (!s->bio->bi_iter.bi_size) {
 			bio_put(s->bio);
@@ -715,12 +693,11 @@ static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
 		return n;
 	}
 	if (s->iocb->ki_flags & IOCB_HAS_METADATA) {
-		int ret = bio_integrity_map_iter(s->bio, s->iocb->private);
-
-		if (ret) {
+		err = bio_integrity_map_iter(s->bio, s->iocb->private);
+		if (err) {
 			dio_bio_put(s->bio, 0, true);
 			s->bio = NULL;
-			return ret;
+			return err;
 		}
 	}
 	dio_stream_advance(s, dio, n);
@@ -768,9 +745,8 @@ static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 }
 
 /*
- * Once the submitter's reference to an asynchronous @dio is dropped, it was the
- * last one and we complete the request, or the last BIO will and @dio is gone;
- * unless the request came out short: the caller has to know by how much.
+ * Once our reference to an asynchronous @dio is dropped it is gone: completed by
+ * us or the last BIO.  Unless it came out short: the caller has to know by what.
  */
 static ssize_t dio_stream(struct dio_submit *s)
 {
@@ -811,28 +787,32 @@ static ssize_t dio_stream(struct dio_submit *s)
  * device can address.  A bvec iterator comes from the kernel, or is a buffer
  * that io_uring registered: only its first segment can be off.
  */
-static bool dio_aligned(const struct kiocb *iocb, const struct iov_iter *iter,
-			struct block_device *bdev)
+static __always_inline bool dio_aligned(const struct kiocb *iocb, const struct iov_iter *iter,
+					struct block_device *bdev)
 {
 	unsigned int mask = bdev_dma_alignment(bdev);
 
 	if ((iocb->ki_pos | iov_iter_count(iter)) & dio_block_mask(bdev))
 		return false;
+	if (iter_is_ubuf(iter))
+		return !((((unsigned long)iter->ubuf + iter->iov_offset) |
+			  iov_iter_count(iter)) & mask);
 	if (iov_iter_is_bvec(iter))
 		return !((iter->bvec->bv_offset + iter->iov_offset) & mask);
 	return !(iov_iter_alignment(iter) & mask);
 }
 
 /*
- * What holds for the whole request, from kiocb and iterator.  A write that moves
- * i_size has its data on disk before it returns, so that nobody can read what
- * was there before: it is synchronous.
+ * What holds for the whole request.  A write that moves i_size is synchronous, so
+ * that nobody can read what was on the disk before.
  */
-static void dio_resolve(struct dio_submit *s)
+static __always_inline void dio_resolve(struct dio_submit *s)
 {
 	struct kiocb *iocb = s->iocb;
 
 	s->opf = REQ_OP_READ;
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		s->opf |= REQ_NOWAIT;
 	if (user_backed_iter(s->iter))
 		s->flags |= DIO_USER;
 	if (iocb->ki_complete)
@@ -841,7 +821,9 @@ static void dio_resolve(struct dio_submit *s)
 		return;
 
 	s->flags |= DIO_WRITE;
-	s->opf = REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
+	s->opf |= REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
+	if (iocb->ki_flags & IOCB_ATOMIC)
+		s->opf |= REQ_ATOMIC;
 	if (s->end > i_size_read(s->inode))
 		s->flags &= ~DIO_ASYNC;
 	if (!iocb_is_dsync(iocb))
@@ -853,7 +835,7 @@ static void dio_resolve(struct dio_submit *s)
 }
 
 /* One range and one BIO, or a stream of them? */
-static ssize_t dio_submit(struct dio_submit *s)
+static __always_inline ssize_t dio_submit(struct dio_submit *s)
 {
 	struct kiocb *iocb = s->iocb;
 	unsigned int nr_vecs;
@@ -870,6 +852,9 @@ static ssize_t dio_submit(struct dio_submit *s)
 stream:
 	if (iocb->ki_flags & IOCB_ATOMIC)
 		return -EINVAL;
+	/* polling needs ->private for the BIO, metadata has something there */
+	if ((iocb->ki_flags & IOCB_HIPRI) && (iocb->ki_flags & IOCB_HAS_METADATA))
+		return -EOPNOTSUPP;
 	/* one of several BIOs that would block fails them all: start over */
 	if (iocb->ki_flags & IOCB_NOWAIT)
 		return -EAGAIN;
@@ -877,10 +862,10 @@ stream:
 }
 
 /*
- * A request on a file: reads end at EOF, though its last block is read whole,
- * and the first range is mapped, since it decides how to go on.
+ * On a file, reads end at EOF, though its last block is read whole.  The first
+ * range decides how to go on.  Returns 1 to do so, 0 or an errno to end here.
  */
-static ssize_t dio_file(struct dio_submit *s)
+static int dio_file(struct dio_submit *s)
 {
 	struct address_space *mapping = s->iocb->ki_filp->f_mapping;
 	loff_t i_size;
@@ -908,44 +893,14 @@ static ssize_t dio_file(struct dio_submit *s)
 	ret = dio_map_blocks(s);
 	if (unlikely(ret))
 		return ret == -ENOTBLK ? 0 : ret;
-	return dio_submit(s);
+	return 1;
 }
 
-/**
- * generic_direct_IO - read or write between user memory and a disk
- * @iocb:	position, flags and, if asynchronous, whom to tell
- * @iter:	the memory, its length and the direction
- * @inode:	the file; or the block device's own inode
- * @bdev:	the disk, whose logical block size and DMA alignment hold
- * @get_block:	finds a file's blocks: asked for all the bytes that are left
- *		(b_size), it maps as many as it finds contiguous, and they are
- *		used whole.  Unmapped is a hole.  NULL: @inode is @bdev's
- * @end_io:	called in process context when all is on disk, or NULL: bytes
- *		done or errno in, 0 or the errno to return instead out
- * @flags:	%DIO_LOCKING: take i_rwsem over a read's mapping; a write comes
- *		with it held exclusively.  %DIO_HELD: the caller holds i_rwsem,
- *		at least shared, until we return.  %DIO_SKIP_HOLES: @get_block
- *		must not allocate inside i_size.  %DIO_WRITE_THROUGH: O_DSYNC
- *		asks for nothing but the data, so write it with FUA
- *
- * Page cache over the range has been written back and, for a write, dropped:
- * see generic_file_direct_IO().  What keeps truncate away is the caller's lock,
- * or inode->i_dio_count, which asynchronous requests hold until the end.
- * At most 16 MiB (DIO_MAX_PINNED) of a synchronous request are pinned at a time.
- * A write beyond i_size is synchronous whatever @iocb says; moving i_size, and
- * giving back blocks if less was written than asked, is for the caller.
- *
- * Context: process context, may sleep, unless %IOCB_NOWAIT.
- * Return: bytes transferred, for the caller to add to ki_pos (the iterator may
- * be ahead of it).  Less than asked: EOF, bad memory, no space, or a write into
- * a hole, 0 if that comes first: the page cache has to do the rest.
- * -EIOCBQUEUED: ->ki_complete() tells, and @iocb may be gone.  -EINVAL: not
- * aligned; -EFAULT: no such memory; -EAGAIN: would sleep; -EINTR: killed;
- * -ENOMEM; else what @get_block, @end_io or the disk says.
- */
-ssize_t generic_direct_IO(struct kiocb *iocb, struct iov_iter *iter,
-			  struct inode *inode, struct block_device *bdev,
-			  get_block_t *get_block, dio_iodone_t *end_io, unsigned int flags)
+/* All of it, in line: for the disk itself half of it is not there. */
+static __always_inline ssize_t
+dio_any(struct kiocb *iocb, struct iov_iter *iter, struct inode *inode,
+	struct block_device *bdev, get_block_t *get_block, dio_iodone_t *end_io,
+	unsigned int flags)
 {
 	struct dio_submit s __uninitialized;
 	size_t count = iov_iter_count(iter);
@@ -966,29 +921,72 @@ ssize_t generic_direct_IO(struct kiocb *iocb, struct iov_iter *iter,
 	s.limit = count;
 	s.flags = flags;
 	s.bdev = bdev;
+	s.sector = s.pos >> SECTOR_SHIFT;
+	s.len = count;
 	s.bio = NULL;
+	s.map_bh.b_private = NULL;
 	dio_resolve(&s);
-	if (s.flags & DIO_ASYNC && unlikely(!inode->i_sb->s_dio_done_wq)) {
+	if (s.flags & DIO_ASYNC && (get_block || s.flags & DIO_WRITE) &&
+	    unlikely(!inode->i_sb->s_dio_done_wq)) {
 		ret = sb_init_dio_done_wq(inode->i_sb);
 		if (ret)
 			return ret;
 	}
-	if (!get_block) {
-		s.map_bh.b_private = NULL;
-		s.sector = s.pos >> SECTOR_SHIFT;
-		s.len = count;
+	if (!get_block)
 		return dio_submit(&s);
-	}
 
-	memset(&s.map_bh, 0, sizeof(s.map_bh));
-	s.flags |= DIO_MAPPED;
+	memset(&s.map_bh, 0, offsetof(struct buffer_head, b_assoc_buffers));
 	ret = dio_file(&s);
+	if (likely(ret > 0))
+		ret = dio_submit(&s);
 	dio_unlock(&s);
 	/* give back what a read beyond EOF was cut by */
 	if (unlikely(s.limit < count) && ret != -EIOCBQUEUED)
 		iov_iter_reexpand(iter, iov_iter_count(iter) + count -
 				  ALIGN(s.limit, dio_block_mask(bdev) + 1));
 	return ret;
+}
+
+/**
+ * generic_direct_IO - read or write between user memory and a disk
+ * @iocb:	position, flags and, if asynchronous, whom to tell
+ * @iter:	the memory, its length and the direction
+ * @inode:	the file; or the block device's own inode
+ * @bdev:	the disk, whose logical block size and DMA alignment hold
+ * @get_block:	finds a file's blocks: asked for all bytes that are left (b_size),
+ *		it maps as many as are contiguous, and they are used whole.
+ *		Unmapped is a hole.  NULL: @inode is @bdev's
+ * @end_io:	called in process context when all is on disk, or NULL: bytes
+ *		done or errno in, 0 or the errno to return instead out
+ * @flags:	%DIO_LOCKING: take i_rwsem over a read's mapping; a write comes
+ *		with it held exclusively.  %DIO_HELD: the caller holds it, at
+ *		least shared, until we return.  %DIO_SKIP_HOLES: @get_block must
+ *		not allocate inside i_size.  %DIO_WRITE_THROUGH: O_DSYNC asks for
+ *		nothing but the data, so write it with FUA
+ *
+ * Page cache over the range has been written back and, for a write, dropped:
+ * see generic_file_direct_IO().  What keeps truncate away is the caller's lock,
+ * or i_dio_count, which asynchronous requests hold until the end.  At most 16 MiB
+ * (DIO_MAX_PINNED) of a synchronous request are pinned at a time.  A write beyond
+ * i_size is synchronous; moving i_size, and giving back blocks if less was
+ * written than asked, is for the caller.
+ *
+ * Context: process context, may sleep, unless %IOCB_NOWAIT.
+ * Return: bytes transferred, for the caller to add to ki_pos (the iterator may
+ * be ahead of it).  Less than asked: EOF, bad memory, no space, or a write into
+ * a hole, 0 if that comes first: the page cache has to do the rest.  Or
+ * -EIOCBQUEUED: ->ki_complete() tells.  -EINVAL: not aligned; -EFAULT: no such
+ * memory; -EAGAIN: would sleep; -EINTR: killed; else what @get_block, @end_io or
+ * the disk says.
+ */
+ssize_t generic_direct_IO(struct kiocb *iocb, struct iov_iter *iter,
+			  struct inode *inode, struct block_device *bdev,
+			  get_block_t *get_block, dio_iodone_t *end_io, unsigned int flags)
+{
+	if (!get_block)
+		return dio_any(iocb, iter, inode, bdev, NULL, NULL, flags);
+	return dio_any(iocb, iter, inode, bdev, get_block, end_io,
+		       flags | DIO_MAPPED);
 }
 EXPORT_SYMBOL_GPL(generic_direct_IO);
 
