@@ -105,6 +105,9 @@ tap kernel
 count=0
 [ "$(nproc)" = 2 ]
 result $? "two processors" >&3
+# Without it every test of raw devices skips itself.
+[ -e /dev/raw/rawctl ]
+result $? "the raw driver is there" >&3
 read -r tainted </proc/sys/kernel/tainted
 result "$tainted" "the kernel is not tainted" >&3
 leaks=/sys/kernel/debug/kmemleak
