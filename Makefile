@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 
 BASE ?= 7.3
-export BASE KSRC LLVM DEBUG PRISTINE JOBS TESTS
+export BASE KSRC LLVM DEBUG PRISTINE JOBS TESTS ROWS ONLY WORKLOAD LINT FULL CONFIG_FILE
 
 # Whether one kernel was asked for: without it, check goes over all of its runs.
 ONE := $(if $(filter-out file undefined,$(origin BASE))$(KSRC)$(DEBUG),1)
@@ -19,6 +19,11 @@ help:
 #:   make check       all tests: 7.3, 7.3 with DEBUG=1, 6.12; one of them when
 #:                    BASE, KSRC or DEBUG is given
 #:   make check-base  the same tests on the pristine kernels
+#:   make bench       instructions per I/O, the pristine kernel against ours
+#:   make profile     the same for one WORKLOAD, function by function
+#:   make scenarios   what was asked for from 2001 to 2004, S1 to S8, likewise
+#:   make scaling     several threads on one file and on many, and their locks
+#:   make results     put the figures of the last bench into README.md
 #:   make tree        assemble the patched kernel sources in build/<base>/tree
 #:   make build       build the kernel, the selftests and raw(8) from them
 #:   make series      write the patches as mail to build/series/<base>/
@@ -37,6 +42,12 @@ help:
 #:   PRISTINE=1       build the kernel without our patches
 #:   JOBS=n           compilers at a time; one for each processor by default
 #:   TESTS='a b'      make check: only these selftests
+#:   ROWS=a.*+b.*     make bench: only these workloads, TARGET.METHOD.RW.SIZE.MEMORY
+#:   ONLY=S2+S5       make scenarios: only these
+#:   WORKLOAD=...     make profile: which ones, like ROWS
+#:   LINT='a b'       make lint: only these checks; coccinelle has to be asked for
+#:   FULL=1           make series, make lint: leave nothing out that takes long
+#:   CONFIG_FILE=f    make deb: the configuration to start from
 #:
 #: Sources, packages and the compiler cache are kept in ~/.cache/direct-bio
 #: (XDG_CACHE_HOME). Missing Debian packages are installed, by root or sudo.
@@ -50,10 +61,13 @@ check:
 check-base:
 	@PRISTINE=1 harness/check.sh $(if $(ONE),"$$BASE:$$DEBUG",7.3: 6.12:)
 
+bench profile scenarios scaling results:
+	@harness/$@.sh
+
 series rebase lint deb:
 	@harness/pristine.sh harness/$@.sh
 
 clean:
 	rm -rf build
 
-.PHONY: help tree build run check check-base series rebase lint deb clean
+.PHONY: help tree build run check check-base bench profile scenarios scaling results series rebase lint deb clean

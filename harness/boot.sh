@@ -11,13 +11,15 @@
 #
 # From the environment: LIMIT seconds, MEM MiB, BLOCKS the logical block size of
 # each disk, DRIVES in the place of these disks, ARGS for the kernel, ON_TTY=1
-# with the console on the terminal.
+# with the console on the terminal, SMP processors, ICOUNT=1 for one on which an
+# instruction takes a nanosecond of the guest's time, and PLUGIN, what QEMU is to
+# load to watch it.
 set -eu
 . "$(dirname "$0")/common.sh"
 
 script=$1 dir=$2
 : "${LIMIT:=600}" "${MEM:=2048}" "${BLOCKS:=512 512}" "${DRIVES:=}"
-: "${ARGS:=}" "${ON_TTY:=}"
+: "${ARGS:=}" "${ON_TTY:=}" "${SMP:=2}" "${ICOUNT:=}" "${PLUGIN:=}"
 resolve
 "$ROOT/harness/initrd.sh"
 mkdir -p "$dir"
@@ -33,8 +35,14 @@ trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
 # The disks are scratch: their flushes need not reach the host's disk.
-set -- -accel tcg,thread=multi -cpu max -smp 2 -m "$MEM" -no-reboot \
-	-display none -nodefaults -kernel "$OUT/arch/x86/boot/bzImage" \
+set -- -accel tcg,thread=multi -smp "$SMP"
+if [ -n "$ICOUNT" ]; then
+	set -- -accel tcg -smp 1 -icount shift=0,sleep=off
+	ARGS="nokaslr $ARGS"
+fi
+if [ -n "$PLUGIN" ]; then set -- "$@" -plugin "$PLUGIN"; fi
+set -- "$@" -cpu max -m "$MEM" -no-reboot -display none -nodefaults \
+	-kernel "$OUT/arch/x86/boot/bzImage" \
 	-initrd "$OUT/initrd" -device virtio-serial-pci \
 	-chardev "file,id=out,path=$dir/out" \
 	-device virtserialport,chardev=out,name=out

@@ -59,7 +59,18 @@ configure()
 	if [ -n "$DEBUG" ]; then
 		set -- "$@" "$ROOT/harness/config/debug.config"
 	fi
-	cat "$@" | grep '^CONFIG_' >"$OUT/asked.config"
+	if [ -n "$BENCH" ]; then
+		set -- "$@" "$ROOT/harness/config/bench.config"
+	fi
+	if [ -n "$UP" ]; then
+		set -- "$@" "$ROOT/harness/config/up.config"
+	fi
+	if [ -n "$LOCKSTAT" ]; then
+		set -- "$@" "$ROOT/harness/config/lockstat.config"
+	fi
+	# The last word on an option counts.
+	cat "$@" | tac | awk -F= '/^CONFIG_/ && !seen[$1]++' | tac \
+		>"$OUT/asked.config"
 	if cmp -s "$OUT/asked.config" "$OUT/configured" &&
 	   [ -z "$(find "$TREE" -name 'Kconfig*' -newer "$OUT/configured")" ]
 	then

@@ -7,8 +7,9 @@
 ROOT=$(cd "$(dirname "$0")/.." && pwd)
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/direct-bio
 : "${BASE:=7.3}" "${KSRC:=}" "${LLVM:=}" "${DEBUG:=}" "${PRISTINE:=}"
+: "${BENCH:=}" "${UP:=}" "${LOCKSTAT:=}"
 : "${JOBS:=$(nproc)}" "${DIO_START:=$(date +%s)}"
-export BASE KSRC LLVM DEBUG PRISTINE JOBS DIO_START
+export BASE KSRC LLVM DEBUG PRISTINE BENCH UP LOCKSTAT JOBS DIO_START
 LC_ALL=C
 export LC_ALL
 
@@ -16,7 +17,8 @@ export LC_ALL
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 kmake()
 {
-	env -u BASE -u KSRC -u LLVM -u DEBUG -u PRISTINE make "$@"
+	env -u BASE -u KSRC -u LLVM -u DEBUG -u PRISTINE -u BENCH -u UP \
+		-u LOCKSTAT make "$@"
 }
 
 say()
@@ -76,6 +78,9 @@ resolve()
 	flavour=ours
 	if [ -n "$PRISTINE" ]; then flavour=pristine; fi
 	if [ -n "$DEBUG" ]; then flavour=${flavour#ours}debug; fi
+	if [ -n "$BENCH" ]; then flavour=$flavour-bench; fi
+	if [ -n "$UP" ]; then flavour=$flavour-up; fi
+	if [ -n "$LOCKSTAT" ]; then flavour=$flavour-lockstat; fi
 	if [ -n "$LLVM" ]; then flavour=$flavour-llvm; fi
 	TREE=$ROOT/build/$NAME/tree
 	if [ -n "$PRISTINE" ]; then TREE=$TREE-pristine; fi
