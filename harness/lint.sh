@@ -277,7 +277,7 @@ check_strays()
 
 check_spelling()
 {
-	tracked ':!COPYING' | xargs codespell -q 3 -L filp,inout,damon
+	tracked ':!COPYING' | xargs codespell -q 3 -L filp,inout,damon,inflight,struc
 }
 
 check_engine_size()
