@@ -585,13 +585,13 @@ other_kernel()
 	done
 	kernel "$arch" prepare
 	# shellcheck disable=SC2046 # names without blanks
-	kernel "$arch" $(objects | grep -v -e ^fs/ext2/ -e "${skip:-^none}") 2>&1
+	kernel "$arch" $(objects | grep -vE "${skip:-^none}") 2>&1
 }
 
 # No file system, no buffer heads.
 check_bare()
 {
-	skip=^fs/direct-io other_kernel bare ARCH=x86_64 CONFIG_64BIT=y \
+	skip='^fs/(ext2|fat|bmap-cache)' other_kernel bare ARCH=x86_64 CONFIG_64BIT=y \
 		CONFIG_BLOCK=y CONFIG_RAW_DRIVER=y CONFIG_WERROR=y
 }
 
@@ -599,7 +599,7 @@ check_bare()
 check_i386()
 {
 	other_kernel i386 ARCH=i386 CONFIG_BLOCK=y CONFIG_EXT2_FS=y \
-		CONFIG_RAW_DRIVER=y CONFIG_HIGHMEM4G=y CONFIG_WERROR=y
+		CONFIG_VFAT_FS=y CONFIG_RAW_DRIVER=y CONFIG_HIGHMEM4G=y CONFIG_WERROR=y
 }
 
 # ---- the run
