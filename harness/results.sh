@@ -36,7 +36,7 @@ table()
 		counts) echo "What one I/O takes:" ;;
 		esac
 		echo
-		sed 's/^/    /' "$bench/$1.$kind"
+		sed 's/^/    /; s/ *$//' "$bench/$1.$kind"
 	done
 }
 
