@@ -21,8 +21,7 @@ KBUILD_BUILD_USER=direct-io KBUILD_BUILD_HOST=direct-io
 export KBUILD_BUILD_TIMESTAMP KBUILD_BUILD_VERSION
 export KBUILD_BUILD_USER KBUILD_BUILD_HOST
 
-cc=gcc
-if [ -n "$LLVM" ]; then cc=clang; fi
+compiler
 kernel()
 {
 	kmake -s -C "$TREE" O="$OUT" ${LLVM:+LLVM="$LLVM"} CC="ccache $cc" \

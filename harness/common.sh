@@ -21,6 +21,22 @@ kmake()
 		-u LOCKSTAT make "$@"
 }
 
+# Sets cc, the compiler for the kernel. Of several clangs the newest: what is
+# just "clang" may be too old. LLVM becomes what the kernel's Makefile calls it.
+compiler()
+{
+	cc=gcc
+	if [ "$LLVM" = 1 ]; then
+		newest=$(find /usr/bin -name 'clang-[0-9]*' | sed -n 's/.*clang\(-[0-9]*\)$/\1/p' |
+			sort -t- -k2n | tail -n 1)
+		LLVM=${newest:-1}
+	fi
+	case $LLVM in
+	-*) cc=clang$LLVM ;;
+	?*) cc=clang ;;
+	esac
+}
+
 say()
 {
 	printf '[%4d s] %s\n' "$(($(date +%s) - DIO_START))" "$*" >&2

@@ -20,10 +20,11 @@ out=$ROOT/build/$NAME/deb/linux
 CCACHE_DIR=$CACHE/ccache
 export CCACHE_DIR
 
+compiler
 kernel()
 {
 	kmake -C "$TREE" O="$out" ${LLVM:+LLVM="$LLVM"} \
-		CC="ccache $([ -n "$LLVM" ] && echo clang || echo gcc)" \
+		CC="ccache $cc" \
 		-j"$JOBS" "$@"
 }
 

@@ -12,7 +12,6 @@ guest="qemu-system-x86 busybox-static e2fsprogs fio dmsetup strace dosfstools"
 if [ $# = 0 ]; then
 	# shellcheck disable=SC2086 # a list
 	set -- $build $guest
-	if [ -n "$LLVM" ]; then set -- "$@" clang lld llvm; fi
 	# File systems for the tests: a test skips what Debian does not have.
 	maybe="exfatprogs udftools jfsutils nilfs-tools ntfs-3g hfsprogs"
 else
@@ -53,6 +52,14 @@ root()
 		die "neither root nor sudo: cannot run $*"
 	fi
 }
+
+# The kernel wants a clang that is not old: the newest that Debian has here.
+if [ -n "$LLVM" ] && [ -n "$maybe" ]; then
+	# shellcheck disable=SC2046 # a list
+	n=$(candidates $(apt-cache pkgnames clang- | grep -E '^clang-[0-9]+$') |
+		sed 's/clang//' | sort -t- -k2n | tail -n 1)
+	set -- "$@" "clang$n" "lld$n" "llvm$n"
+fi
 
 want=$(missing "$@")
 # shellcheck disable=SC2086 # a list
