@@ -25,8 +25,7 @@ dir=$out/$NAME
 # $dir/SIDE/out.
 measure()
 {
-	case $1 in pristine*) PRISTINE=1 ;; *) PRISTINE= ;; esac
-	export PRISTINE
+	side "$1"
 	ICOUNT=1 LIMIT=1500 ARGS="hugepages=40${2:+ rows=$2}" \
 		harness/boot.sh bench "$dir/$1" 2>"$dir/$1.log"
 }

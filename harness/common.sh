@@ -103,6 +103,27 @@ resolve()
 	OUT=$ROOT/build/$NAME/$flavour
 }
 
+# side NAME: has the variables mean one of the kernels that are compared: pristine
+# or ours, with -up or -locks behind it where it is built so.
+side()
+{
+	PRISTINE='' UP='' LOCKSTAT=''
+	case $1 in pristine*) PRISTINE=1 ;; esac
+	case $1 in *-up) UP=1 ;; esac
+	case $1 in *-locks) LOCKSTAT=1 ;; esac
+}
+
+# Builds the profiler for QEMU, whose name is in plugin, if it is not there.
+build_plugin()
+{
+	plugin=$ROOT/build/insnprof.so
+	source=$ROOT/harness/bench/insnprof.c
+	if [ -n "$(find "$source" -newer "$plugin" 2>&1)" ]; then
+		gcc -O2 -Wall -Wextra -shared -fPIC -o "$plugin.$$" "$source"
+		mv "$plugin.$$" "$plugin"
+	fi
+}
+
 # alone FILE: waits until no other one of us holds it.
 alone()
 {

@@ -15,11 +15,7 @@ harness/build.sh
 resolve
 dir=$ROOT/build/profile/$NAME${PRISTINE:+-pristine}
 mkdir -p "$dir"
-plugin=$ROOT/build/insnprof.so
-if [ -n "$(find harness/bench/insnprof.c -newer "$plugin" 2>&1)" ]; then
-	gcc -O2 -Wall -Wextra -shared -fPIC -o "$plugin.$$" harness/bench/insnprof.c
-	mv "$plugin.$$" "$plugin"
-fi
+build_plugin
 ICOUNT=1 LIMIT=1500 ARGS="hugepages=40 rows=$WORKLOAD" \
 PLUGIN="$plugin,map=$OUT/System.map,out=$dir/counts" \
 	harness/boot.sh bench "$dir" 2>"$dir/log" || {

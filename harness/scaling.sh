@@ -14,15 +14,6 @@ BENCH=1
 cd "$ROOT"
 out=$ROOT/build/scaling
 
-# side NAME: the variables that build.sh and boot.sh understand
-side()
-{
-	PRISTINE='' LOCKSTAT=''
-	case $1 in pristine*) PRISTINE=1 ;; esac
-	case $1 in *-locks) LOCKSTAT=1 ;; esac
-	export PRISTINE LOCKSTAT
-}
-
 harness/setup.sh
 for s in pristine ours pristine-locks ours-locks; do
 	side $s

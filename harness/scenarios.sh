@@ -19,24 +19,12 @@ case +${ONLY:-S8}+ in
 *+S8+*) sides="$sides pristine-up ours-up" ;;
 esac
 
-# side NAME: the variables that build.sh and boot.sh understand
-side()
-{
-	PRISTINE='' UP=''
-	case $1 in pristine*) PRISTINE=1 ;; esac
-	case $1 in *-up) UP=1 ;; esac
-	export PRISTINE UP
-}
-
 harness/setup.sh
 for s in $sides; do
 	side "$s"
 	harness/build.sh
 done
-plugin=$ROOT/build/insnprof.so
-if [ -n "$(find harness/bench/insnprof.c -newer "$plugin" 2>&1)" ]; then
-	gcc -O2 -Wall -Wextra -shared -fPIC -o "$plugin" harness/bench/insnprof.c
-fi
+build_plugin
 side ours
 resolve
 dir=$out/$NAME
