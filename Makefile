@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 
 BASE ?= 7.3
-export BASE KSRC LLVM DEBUG PRISTINE JOBS TESTS ROWS ONLY WORKLOAD LINT FULL CONFIG_FILE
+export BASE KSRC LLVM DEBUG PRISTINE JOBS TESTS ROWS ONLY WORKLOAD CHECKS FULL CONFIG_FILE
 
 # Whether one kernel was asked for: without it, check goes over all of its runs.
 ONE := $(if $(filter-out file undefined,$(origin BASE))$(KSRC)$(DEBUG),1)
@@ -45,7 +45,7 @@ help:
 #:   ROWS=a.*+b.*     make bench: only these workloads, TARGET.METHOD.RW.SIZE.MEMORY
 #:   ONLY=S2+S5       make scenarios: only these
 #:   WORKLOAD=...     make profile: which ones, like ROWS
-#:   LINT='a b'       make lint: only these checks; coccinelle has to be asked for
+#:   CHECKS='a b'       make lint: only these checks; coccinelle has to be asked for
 #:   FULL=1           make series, make lint: leave nothing out that takes long
 #:   CONFIG_FILE=f    make deb: the configuration to start from
 #:

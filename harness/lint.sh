@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # lint.sh [check...]: all checks of the series and of the repository that need
-# no running kernel, or those named (also: LINT="check..." make lint). One line
+# no running kernel, or those named (also: CHECKS="check..." make lint). One line
 # a check, what is wrong below it, and a count at the end.
 #
 # Checks that compare ("nothing new") run the same tool on the pristine sources
@@ -16,7 +16,7 @@
 set -eu
 . "$(dirname "$0")/common.sh"
 
-# What is in $more takes long and has to be asked for: LINT=coccinelle make lint.
+# What is in $more takes long and has to be asked for: CHECKS=coccinelle make lint.
 checks="series checkpatch whitespace shellcheck strays spelling engine-size
 	balance maintainers kernel-doc rst man-page bare i386 prefix warnings"
 more="coccinelle"
@@ -610,7 +610,7 @@ if [ "${1:-}" = --one ]; then
 fi
 
 # shellcheck disable=SC2086 # lists
-[ $# != 0 ] || set -- ${LINT:-$checks}
+[ $# != 0 ] || set -- ${CHECKS:-$checks}
 for check in "$@"; do
 	echo "$checks $more" | grep -qw -e "$check" ||
 		die "no check '$check'; there are: $checks $more"
