@@ -45,7 +45,7 @@ help:
 #:   ROWS=a.*+b.*     make bench: only these workloads, TARGET.METHOD.RW.SIZE.MEMORY
 #:   ONLY=S2+S5       make scenarios: only these
 #:   WORKLOAD=...     make profile: which ones, like ROWS
-#:   CHECKS='a b'       make lint: only these checks; coccinelle has to be asked for
+#:   CHECKS='a b'     make lint: only these checks; coccinelle has to be asked for
 #:   FULL=1           make series, make lint: leave nothing out that takes long
 #:   CONFIG_FILE=f    make deb: the configuration to start from
 #:
