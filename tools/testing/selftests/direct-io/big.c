@@ -29,6 +29,19 @@ static long pinned(void)
 	       dio_vmstat("nr_foll_pin_released");
 }
 
+/*
+ * The processor that a request ended on first says so and then unpins the pages
+ * of its last bio; for a killed process io_uring may still be letting go.
+ */
+static long pinned_at_last(long most)
+{
+	int i;
+
+	for (i = 0; i < 100 && pinned() > most; i++)
+		usleep(100000);
+	return pinned();
+}
+
 /* 1 GiB of addresses, @real bytes of memory. */
 static void *alloc_gib(size_t real)
 {
@@ -167,7 +180,7 @@ TEST_F(gib, everything_is_unpinned_at_the_end)
 			  dio_rw(m, variant->dir, fd, buf, 64 * MIB, 0))
 			TH_LOG("by %s", dio_method_name(m));
 	}
-	EXPECT_GE(base + slack, pinned());
+	EXPECT_GE(base + slack, pinned_at_last(base + slack));
 }
 
 /* SIGKILL in the middle: the process goes, with all that it had pinned. */
@@ -198,10 +211,7 @@ TEST_F(gib, killed_in_the_middle)
 		EXPECT_TRUE(WIFSIGNALED(status));
 		EXPECT_GT(60, (int)(dio_now() - start));
 	}
-	/* io_uring may still be letting go. */
-	for (i = 0; i < 100 && pinned() > base + slack; i++)
-		usleep(100000);
-	EXPECT_GE(base + slack, pinned());
+	EXPECT_GE(base + slack, pinned_at_last(base + slack));
 	EXPECT_EQ(MIB, dio_rw(DIO_SYNC, variant->dir, fd, buf, MIB, 0));
 }
 
