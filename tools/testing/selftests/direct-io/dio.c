@@ -987,6 +987,20 @@ bool dio_can(enum dio_method m, int fd)
 }
 
 /**
+ * dio_can_or_close() - does this file take this method? If not, it is closed
+ * @m: the method
+ * @fd: open for reading
+ */
+bool dio_can_or_close(enum dio_method m, int fd)
+{
+	bool can = dio_can(m, fd);
+
+	if (!can)
+		close(fd);
+	return can;
+}
+
+/**
  * dio_next_method() - the next method that a file takes
  * @m: method; begin with DIO_SYNC
  * @fd: open for reading

@@ -169,6 +169,7 @@ const char *dio_method_name(enum dio_method m);
 ssize_t dio_rw(enum dio_method m, enum dio_dir dir, int fd, void *buf,
 	       size_t len, off_t pos);
 bool dio_can(enum dio_method m, int fd);
+bool dio_can_or_close(enum dio_method m, int fd);
 enum dio_method dio_next_method(enum dio_method m, int fd);
 
 long long dio_physical(int fd, off_t pos);

@@ -351,10 +351,8 @@ TEST_F(fault, no_space_in_the_middle_of_an_append)
 	for (m = DIO_SYNC; m < DIO_METHODS; m++) {
 		fd = open_on(&self->fs, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT);
 		ASSERT_LE(0, fd);
-		if (!dio_can(m, fd)) {
-			close(fd);
+		if (!dio_can_or_close(m, fd))
 			continue;
-		}
 		/* It does not fit: what did is in the file, or nothing is. */
 		n = dio_rw(m, DIO_WRITE, fd, buf, len, 0);
 		EXPECT_TRUE(n == -ENOSPC || (n > 0 && n < (ssize_t)len)) {
@@ -415,10 +413,8 @@ TEST_F(fault, file_size_limit)
 	for (m = DIO_SYNC; m < DIO_METHODS; m++) {
 		fd = open_on(&self->fs, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT);
 		ASSERT_LE(0, fd);
-		if (!dio_can(m, fd)) {
-			close(fd);
+		if (!dio_can_or_close(m, fd))
 			continue;
-		}
 		/* Up to it, across it, at it. */
 		EXPECT_EQ(32768, dio_rw(m, DIO_WRITE, fd, buf, 32768, 0)) BY(m);
 		EXPECT_EQ(32768, dio_rw(m, DIO_WRITE, fd, buf, 65536, 32768))

@@ -121,10 +121,8 @@ TEST_F(any, write_from_a_missing_page)
 		for (bad = 0; bad < PAGES && can_fail(m); bad++) {
 			fd = open_with(self->t, SIZE, 1);
 			ASSERT_LE(0, fd);
-			if (!dio_can(m, fd)) {
-				close(fd);
+			if (!dio_can_or_close(m, fd))
 				break;
-			}
 			want = before(bad, 0, self->lbs);
 			buf = alloc_bad(bad, -1, 0, 2);
 			EXPECT_EQ(want, dio_rw(m, DIO_WRITE, fd, buf, SIZE, 0)) {

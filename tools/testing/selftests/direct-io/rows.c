@@ -471,10 +471,8 @@ TEST_F(ext2, append_by_sectors)
 	ASSERT_EQ(0, dio_target_mark(self->t, MARK)) TH_LOG("%s", dio_why());
 	for (m = DIO_SYNC; m < DIO_METHODS; m++) {
 		fd = open_new(self->t);
-		if (!dio_can(m, fd)) {
-			close(fd);
+		if (!dio_can_or_close(m, fd))
 			continue;
-		}
 		for (i = 0; i < sectors; i++) {
 			dio_fill(buf, lbs, i * lbs, m);
 			ASSERT_EQ((ssize_t)lbs, dio_rw(m, DIO_WRITE, fd, buf,
@@ -542,10 +540,8 @@ TEST_F(ext2, write_into_a_hole)
 	ASSERT_EQ(0, dio_target_mark(self->t, MARK)) TH_LOG("%s", dio_why());
 	for (m = DIO_SYNC; m < DIO_METHODS; m++) {
 		fd = open_new(self->t);
-		if (!dio_can(m, fd)) {
-			close(fd);
+		if (!dio_can_or_close(m, fd))
 			continue;
-		}
 		ASSERT_EQ(0, ftruncate(fd, size));
 		memset(all, 0, size);
 		for (i = 0; i < ARRAY_SIZE(part); i++) {
@@ -585,10 +581,8 @@ TEST_F(ext2, write_over_data_and_holes_at_once)
 	ASSERT_EQ(0, dio_target_mark(self->t, MARK)) TH_LOG("%s", dio_why());
 	for (m = DIO_SYNC; m < DIO_METHODS; m++) {
 		fd = open_new(self->t);
-		if (!dio_can(m, fd)) {
-			close(fd);
+		if (!dio_can_or_close(m, fd))
 			continue;
-		}
 		/* Every third block is there; the request also extends. */
 		for (i = 0; i < 30; i += 3)
 			ASSERT_EQ((ssize_t)bs,
@@ -616,10 +610,8 @@ TEST_F(ext2, write_past_the_end_moves_the_size)
 
 	for (m = DIO_SYNC; m < DIO_METHODS; m++) {
 		fd = open_new(self->t);
-		if (!dio_can(m, fd)) {
-			close(fd);
+		if (!dio_can_or_close(m, fd))
 			continue;
-		}
 		dio_fill(buf, len, 0, m);
 		ASSERT_EQ((ssize_t)len, dio_rw(m, DIO_WRITE, fd, buf, len, 0))
 			BY(m);
