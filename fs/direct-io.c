@@ -35,10 +35,9 @@
 #define DIO_ASYNC		BIT(18)	/* ends in ->ki_complete() */
 #define DIO_MAPPED		BIT(19)	/* blocks come from a get_block */
 #define DIO_COUNTED		BIT(20)	/* holds inode->i_dio_count */
-#define DIO_LOCKED		BIT(21)	/* we took i_rwsem for the mapping */
-#define DIO_DEFER		BIT(22)	/* completion may have to sleep */
-#define DIO_SYNC		BIT(23)	/* O_DSYNC: flush when done */
-#define DIO_WAIT		BIT(24)	/* async that turned out synchronous */
+#define DIO_DEFER		BIT(21)	/* completion may have to sleep */
+#define DIO_SYNC		BIT(22)	/* O_DSYNC: flush when done */
+#define DIO_WAIT		BIT(23)	/* async that turned out synchronous */
 
 /* A request in flight, from its first BIO to its completion. */
 struct dio {
@@ -121,7 +120,7 @@ static int dio_map_blocks(struct dio_submit *s)
 	int ret;
 
 	/* inside i_size only if the filesystem can fill a hole */
-	create = s->flags & DIO_WRITE && (!(s->flags & DIO_SKIP_HOLES) ||
+	create = s->flags & DIO_WRITE && (s->flags & DIO_FILL_HOLES ||
 		 s->pos >= round_up(i_size_read(s->inode), i_blocksize(s->inode)));
 	bh->b_state = 0;
 	bh->b_size = blocks << blkbits;
@@ -275,6 +274,7 @@ static __always_inline void dio_init(struct dio_submit *s, struct dio *dio)
 	dio->iocb = s->iocb;
 	dio->inode = s->inode;
 	dio->end_io = s->end_io;
+	s->end_io = NULL;	/* from here on it is for dio_complete() to call */
 	dio->private = s->map_bh.b_private;
 	dio->size = 0;
 	dio->limit = s->limit;
@@ -377,14 +377,6 @@ static void dio_one_sync_end_io(struct bio *bio)
 	dio_wake(&bio->bi_private);
 }
 
-static __always_inline void dio_unlock(struct dio_submit *s)
-{
-	if (s->flags & DIO_LOCKED) {
-		s->flags &= ~DIO_LOCKED;
-		inode_unlock(s->inode);
-	}
-}
-
 static noinline ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 {
 	struct bio_vec inline_vecs[DIO_INLINE_VECS] __uninitialized;
@@ -408,7 +400,6 @@ static noinline ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 		bio.bi_private = current;
 		bio.bi_end_io = dio_one_sync_end_io;
 		submit_bio(&bio);
-		dio_unlock(s);
 		dio_wait(&bio.bi_private);
 		bio_release_pages(&bio, dio_dirties(s->flags));
 		ret = blk_status_to_errno(bio.bi_status);
@@ -630,7 +621,6 @@ static void dio_stream_mapped(struct dio_submit *s, struct dio *dio)
 	struct buffer_head *bh = &s->map_bh;
 	unsigned int skip = s->pos & (i_blocksize(s->inode) - 1);
 
-	dio->private = bh->b_private;
 	if (buffer_defer_completion(bh))
 		dio->flags |= DIO_DEFER;
 	if (!dio_is_new(s))
@@ -722,6 +712,7 @@ static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 	while (!ret && s->pos < s->end && !READ_ONCE(dio->error)) {
 		if (!s->len) {
 			ret = dio_map_blocks(s);
+			dio->private = s->map_bh.b_private;
 			if (ret)
 				break;
 			dio_stream_mapped(s, dio);
@@ -740,7 +731,6 @@ static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 	if (into && dio_is_new(s))
 		dio_zero_disk(s, dio, s->sector, i_blocksize(s->inode) - into);
 	blk_finish_plug(&plug);
-	dio_unlock(s);
 	return ret;
 }
 
@@ -815,7 +805,7 @@ static __always_inline void dio_resolve(struct dio_submit *s)
 		s->opf |= REQ_NOWAIT;
 	if (user_backed_iter(s->iter))
 		s->flags |= DIO_USER;
-	if (iocb->ki_complete)
+	if (iocb->ki_complete && !(s->flags & DIO_FORCE_WAIT))
 		s->flags |= DIO_ASYNC;
 	if (iov_iter_rw(s->iter) == READ)
 		return;
@@ -867,18 +857,9 @@ stream:
  */
 static int dio_file(struct dio_submit *s)
 {
-	struct address_space *mapping = s->iocb->ki_filp->f_mapping;
-	loff_t i_size;
+	loff_t i_size = i_size_read(s->inode);
 	int ret;
 
-	if (s->flags & DIO_LOCKING && !(s->flags & DIO_WRITE)) {
-		inode_lock(s->inode);
-		s->flags |= DIO_LOCKED;
-		ret = filemap_write_and_wait_range(mapping, s->pos, s->end - 1);
-		if (ret)
-			return ret;
-	}
-	i_size = i_size_read(s->inode);
 	if (!(s->flags & DIO_WRITE) && s->end > i_size) {
 		if (s->pos >= i_size)
 			return 0;
@@ -939,7 +920,9 @@ dio_any(struct kiocb *iocb, struct iov_iter *iter, struct inode *inode,
 	ret = dio_file(&s);
 	if (likely(ret > 0))
 		ret = dio_submit(&s);
-	dio_unlock(&s);
+	/* nothing was started; only ->end_io() knows what get_block left */
+	if (unlikely(s.end_io && s.map_bh.b_private))
+		s.end_io(iocb, s.pos, ret, s.map_bh.b_private);
 	/* give back what a read beyond EOF was cut by */
 	if (unlikely(s.limit < count) && ret != -EIOCBQUEUED)
 		iov_iter_reexpand(iter, iov_iter_count(iter) + count -
@@ -957,12 +940,13 @@ dio_any(struct kiocb *iocb, struct iov_iter *iter, struct inode *inode,
  *		it maps as many as are contiguous, and they are used whole.
  *		Unmapped is a hole.  NULL: @inode is @bdev's
  * @end_io:	called in process context when all is on disk, or NULL: bytes
- *		done or errno in, 0 or the errno to return instead out
- * @flags:	%DIO_LOCKING: take i_rwsem over a read's mapping; a write comes
- *		with it held exclusively.  %DIO_HELD: the caller holds it, at
- *		least shared, until we return.  %DIO_SKIP_HOLES: @get_block must
- *		not allocate inside i_size.  %DIO_WRITE_THROUGH: O_DSYNC asks for
- *		nothing but the data, so write it with FUA
+ *		done or errno in, 0 or the errno to return instead out.  If
+ *		nothing was begun, only to free what @get_block put in b_private
+ * @flags:	%DIO_HELD: the caller holds i_rwsem, at least shared, until we
+ *		return.  %DIO_FILL_HOLES: @get_block may allocate inside i_size,
+ *		not only beyond.  %DIO_FORCE_WAIT: don't queue, return when
+ *		done.  %DIO_WRITE_THROUGH: O_DSYNC asks for nothing but the
+ *		data, so write it with FUA
  *
  * Page cache over the range has been written back and, for a write, dropped:
  * see generic_file_direct_IO().  What keeps truncate away is the caller's lock,
