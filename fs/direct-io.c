@@ -148,13 +148,12 @@ static void dio_bio_trim(struct bio *bio, struct iov_iter *iter, size_t nbytes)
 
 	while (nbytes) {
 		struct bio_vec *bv = &bio->bi_io_vec[bio->bi_vcnt - 1];
-		unsigned int end = bv->bv_offset + bv->bv_len, keep = 0;
+		unsigned int end = bv->bv_offset + bv->bv_len, keep;
 		unsigned int len = min_t(size_t, nbytes, bv->bv_len);
 
 		nbytes -= len;
 		bv->bv_len -= len;
-		if (bv->bv_len)
-			keep = DIV_ROUND_UP(end - len, PAGE_SIZE);
+		keep = bv->bv_len ? DIV_ROUND_UP(end - len, PAGE_SIZE) : 0;
 		end = DIV_ROUND_UP(end, PAGE_SIZE);
 		if (bio_flagged(bio, BIO_PAGE_PINNED))
 			unpin_user_page_range_dirty_lock(bv->bv_page + keep, end - keep, false);
@@ -232,10 +231,8 @@ static ssize_t dio_bio_add(struct bio *bio, struct iov_iter *iter, size_t want)
 	if (likely(done == want))
 		return done;
 	rest = done & dio_block_mask(bio->bi_bdev);
-	if (unlikely(rest)) {
-		dio_bio_trim(bio, iter, rest);
-		done -= rest;
-	}
+	dio_bio_trim(bio, iter, rest);
+	done -= rest;
 	if (bio->bi_opf & REQ_ATOMIC) {
 		bio_release_pages(bio, false);	/* whole or not at all */
 		return -EFAULT;
@@ -296,11 +293,8 @@ static __always_inline ssize_t dio_complete(struct dio *dio)
 		fserror_report_io(dio->inode, dio->flags & DIO_WRITE ?
 				  FSERR_DIRECTIO_WRITE : FSERR_DIRECTIO_READ,
 				  iocb->ki_pos, dio->size, ret, GFP_NOFS);
-	if (dio->end_io) {
-		int err = dio->end_io(iocb, iocb->ki_pos, ret, dio->private);
-
-		ret = err ? err : ret;
-	}
+	if (dio->end_io)
+		ret = dio->end_io(iocb, iocb->ki_pos, ret, dio->private) ?: ret;
 	/* before i_dio_count, which is what keeps truncate from the range */
 	if (ret > 0 && (dio->flags & (DIO_WRITE | DIO_ASYNC | DIO_DEFER)) ==
 	    (DIO_WRITE | DIO_ASYNC | DIO_DEFER))
@@ -593,17 +587,17 @@ static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio,
 static void dio_zero_disk(struct dio_submit *s, struct dio *dio,
 			  sector_t sector, unsigned int len)
 {
+	unsigned int n;
+
 	if (!len)
 		return;
 	if (s->bio)
 		dio_stream_submit(s, dio);
 	s->bio = dio_stream_alloc(s, dio, DIV_ROUND_UP(len, PAGE_SIZE));
 	s->bio->bi_iter.bi_sector = sector;
-	while (len) {
-		unsigned int n = min_t(unsigned int, len, PAGE_SIZE);
-
+	for (; len; len -= n) {
+		n = min_t(unsigned int, len, PAGE_SIZE);
 		__bio_add_page(s->bio, ZERO_PAGE(0), n, 0);
-		len -= n;
 	}
 	dio_stream_submit(s, dio);
 }
@@ -741,10 +735,9 @@ static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 static ssize_t dio_stream(struct dio_submit *s)
 {
 	bool async = s->flags & DIO_ASYNC;
-	struct dio *dio;
+	struct dio *dio = kzalloc_obj(*dio);
 	ssize_t ret;
 
-	dio = kzalloc_obj(*dio);
 	if (!dio)
 		return -ENOMEM;
 	dio_init(s, dio);
@@ -780,16 +773,16 @@ static ssize_t dio_stream(struct dio_submit *s)
 static __always_inline bool dio_aligned(const struct kiocb *iocb, const struct iov_iter *iter,
 					struct block_device *bdev)
 {
-	unsigned int mask = bdev_dma_alignment(bdev);
+	unsigned long mem;
 
-	if ((iocb->ki_pos | iov_iter_count(iter)) & dio_block_mask(bdev))
-		return false;
 	if (iter_is_ubuf(iter))
-		return !((((unsigned long)iter->ubuf + iter->iov_offset) |
-			  iov_iter_count(iter)) & mask);
-	if (iov_iter_is_bvec(iter))
-		return !((iter->bvec->bv_offset + iter->iov_offset) & mask);
-	return !(iov_iter_alignment(iter) & mask);
+		mem = ((unsigned long)iter->ubuf + iter->iov_offset) | iov_iter_count(iter);
+	else if (iov_iter_is_bvec(iter))
+		mem = iter->bvec->bv_offset + iter->iov_offset;
+	else
+		mem = iov_iter_alignment(iter);
+	return !((iocb->ki_pos | iov_iter_count(iter)) & dio_block_mask(bdev)) &&
+		!(mem & bdev_dma_alignment(bdev));
 }
 
 /*
@@ -800,9 +793,7 @@ static __always_inline void dio_resolve(struct dio_submit *s)
 {
 	struct kiocb *iocb = s->iocb;
 
-	s->opf = REQ_OP_READ;
-	if (iocb->ki_flags & IOCB_NOWAIT)
-		s->opf |= REQ_NOWAIT;
+	s->opf = REQ_OP_READ | (iocb->ki_flags & IOCB_NOWAIT ? REQ_NOWAIT : 0);
 	if (user_backed_iter(s->iter))
 		s->flags |= DIO_USER;
 	if (iocb->ki_complete && !(s->flags & DIO_FORCE_WAIT))
@@ -814,7 +805,7 @@ static __always_inline void dio_resolve(struct dio_submit *s)
 	s->opf |= REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
 	if (iocb->ki_flags & IOCB_ATOMIC)
 		s->opf |= REQ_ATOMIC;
-	if (s->end > i_size_read(s->inode))
+	if (s->get_block && s->end > i_size_read(s->inode))
 		s->flags &= ~DIO_ASYNC;
 	if (!iocb_is_dsync(iocb))
 		return;
@@ -824,22 +815,61 @@ static __always_inline void dio_resolve(struct dio_submit *s)
 		s->flags |= DIO_SYNC | DIO_DEFER;
 }
 
+/* Fill in *@s.  Returns 1 to go on, 0 or an errno to end here. */
+static __always_inline int
+dio_begin(struct dio_submit *s, struct kiocb *iocb, struct iov_iter *iter,
+	  struct inode *inode, struct block_device *bdev, get_block_t *get_block,
+	  dio_iodone_t *end_io, unsigned int flags)
+{
+	if (unlikely(!iov_iter_count(iter)))
+		return 0;
+	if (unlikely(!dio_aligned(iocb, iter, bdev)))
+		return -EINVAL;
+
+	s->iocb = iocb;
+	s->iter = iter;
+	s->inode = inode;
+	s->get_block = get_block;
+	s->end_io = end_io;
+	s->pos = iocb->ki_pos;
+	s->limit = iov_iter_count(iter);
+	s->end = s->pos + s->limit;
+	s->flags = flags;
+	s->bdev = bdev;
+	s->sector = s->pos >> SECTOR_SHIFT;
+	s->len = s->limit;
+	s->bio = NULL;
+	s->map_bh.b_private = NULL;
+	dio_resolve(s);
+	if (s->flags & DIO_ASYNC && (get_block || s->flags & DIO_WRITE) &&
+	    unlikely(!inode->i_sb->s_dio_done_wq))
+		return sb_init_dio_done_wq(inode->i_sb) ?: 1;
+	return 1;
+}
+
+/* How many vecs a request needs that is one range and one BIO; -1: it is not. */
+static __always_inline int dio_one_vecs(const struct dio_submit *s)
+{
+	int nr_vecs;
+
+	if (s->len < s->end - s->pos || s->iocb->ki_flags & IOCB_HAS_METADATA)
+		return -1;
+	nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS + 1);
+	return likely(nr_vecs <= BIO_MAX_VECS) ? nr_vecs : -1;
+}
+
 /* One range and one BIO, or a stream of them? */
 static __always_inline ssize_t dio_submit(struct dio_submit *s)
 {
 	struct kiocb *iocb = s->iocb;
-	unsigned int nr_vecs;
+	int nr_vecs = -1;
 
-	if (s->get_block && (!buffer_mapped(&s->map_bh) || buffer_new(&s->map_bh) ||
-			     buffer_defer_completion(&s->map_bh)))
-		goto stream;
-	if (s->len < s->end - s->pos || iocb->ki_flags & IOCB_HAS_METADATA)
-		goto stream;
-	nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS + 1);
-	if (likely(nr_vecs <= BIO_MAX_VECS))
+	if (!s->get_block || (buffer_mapped(&s->map_bh) && !buffer_new(&s->map_bh) &&
+			      !buffer_defer_completion(&s->map_bh)))
+		nr_vecs = dio_one_vecs(s);
+	if (likely(nr_vecs >= 0))
 		return s->flags & DIO_ASYNC ? dio_one_async(s, nr_vecs) :
 					      dio_one_sync(s, nr_vecs);
-stream:
 	if (iocb->ki_flags & IOCB_ATOMIC)
 		return -EINVAL;
 	/* polling needs ->private for the BIO, metadata has something there */
@@ -877,45 +907,21 @@ static int dio_file(struct dio_submit *s)
 	return 1;
 }
 
-/* All of it, in line: for the disk itself half of it is not there. */
-static __always_inline ssize_t
-dio_any(struct kiocb *iocb, struct iov_iter *iter, struct inode *inode,
-	struct block_device *bdev, get_block_t *get_block, dio_iodone_t *end_io,
-	unsigned int flags)
+static noinline ssize_t dio_any(struct kiocb *iocb, struct iov_iter *iter,
+				struct inode *inode, struct block_device *bdev,
+				get_block_t *get_block, dio_iodone_t *end_io, unsigned int flags)
 {
 	struct dio_submit s __uninitialized;
 	size_t count = iov_iter_count(iter);
 	ssize_t ret;
 
-	if (unlikely(!count))
-		return 0;
-	if (unlikely(!dio_aligned(iocb, iter, bdev)))
-		return -EINVAL;
-
-	s.iocb = iocb;
-	s.iter = iter;
-	s.inode = inode;
-	s.get_block = get_block;
-	s.end_io = end_io;
-	s.pos = iocb->ki_pos;
-	s.end = s.pos + count;
-	s.limit = count;
-	s.flags = flags;
-	s.bdev = bdev;
-	s.sector = s.pos >> SECTOR_SHIFT;
-	s.len = count;
-	s.bio = NULL;
-	s.map_bh.b_private = NULL;
-	dio_resolve(&s);
-	if (s.flags & DIO_ASYNC && (get_block || s.flags & DIO_WRITE) &&
-	    unlikely(!inode->i_sb->s_dio_done_wq)) {
-		ret = sb_init_dio_done_wq(inode->i_sb);
-		if (ret)
-			return ret;
-	}
+	ret = dio_begin(&s, iocb, iter, inode, bdev, get_block, end_io, flags);
+	if (unlikely(ret <= 0))
+		return ret;
 	if (!get_block)
 		return dio_submit(&s);
 
+	s.flags |= DIO_MAPPED;
 	memset(&s.map_bh, 0, offsetof(struct buffer_head, b_assoc_buffers));
 	ret = dio_file(&s);
 	if (likely(ret > 0))
@@ -928,6 +934,22 @@ dio_any(struct kiocb *iocb, struct iov_iter *iter, struct inode *inode,
 		iov_iter_reexpand(iter, iov_iter_count(iter) + count -
 				  ALIGN(s.limit, dio_block_mask(bdev) + 1));
 	return ret;
+}
+
+/* What a disk gets most.  No function sees @s: the compiler has it in registers. */
+static noinline ssize_t dio_disk_async(struct kiocb *iocb, struct iov_iter *iter,
+				       struct inode *inode, struct block_device *bdev,
+				       unsigned int flags)
+{
+	struct dio_submit s __uninitialized;
+	int ret = dio_begin(&s, iocb, iter, inode, bdev, NULL, NULL, flags & DIO_WRITE_THROUGH);
+
+	if (unlikely(ret <= 0))
+		return ret;
+	ret = dio_one_vecs(&s);
+	if (likely(ret >= 0))
+		return dio_one_async(&s, ret);
+	return dio_any(iocb, iter, inode, bdev, NULL, NULL, flags);
 }
 
 /**
@@ -943,34 +965,30 @@ dio_any(struct kiocb *iocb, struct iov_iter *iter, struct inode *inode,
  *		done or errno in, 0 or the errno to return instead out.  If
  *		nothing was begun, only to free what @get_block put in b_private
  * @flags:	%DIO_HELD: the caller holds i_rwsem, at least shared, until we
- *		return.  %DIO_FILL_HOLES: @get_block may allocate inside i_size,
- *		not only beyond.  %DIO_FORCE_WAIT: don't queue, return when
- *		done.  %DIO_WRITE_THROUGH: O_DSYNC asks for nothing but the
- *		data, so write it with FUA
+ *		return.  %DIO_FILL_HOLES: @get_block may allocate inside i_size.
+ *		%DIO_FORCE_WAIT: don't queue, return when done.
+ *		%DIO_WRITE_THROUGH: O_DSYNC is about the data alone: use FUA
  *
- * Page cache over the range has been written back and, for a write, dropped:
- * see generic_file_direct_IO().  What keeps truncate away is the caller's lock,
- * or i_dio_count, which asynchronous requests hold until the end.  At most 16 MiB
+ * Page cache over the range has been written back and, for a write, dropped: see
+ * generic_file_direct_IO().  What keeps truncate away is the caller's lock, or
+ * i_dio_count, which asynchronous requests hold until the end.  At most 16 MiB
  * (DIO_MAX_PINNED) of a synchronous request are pinned at a time.  A write beyond
- * i_size is synchronous; moving i_size, and giving back blocks if less was
- * written than asked, is for the caller.
+ * i_size is synchronous; the caller moves i_size, and frees blocks not written.
  *
  * Context: process context, may sleep, unless %IOCB_NOWAIT.
  * Return: bytes transferred, for the caller to add to ki_pos (the iterator may
- * be ahead of it).  Less than asked: EOF, bad memory, no space, or a write into
- * a hole, 0 if that comes first: the page cache has to do the rest.  Or
- * -EIOCBQUEUED: ->ki_complete() tells.  -EINVAL: not aligned; -EFAULT: no such
- * memory; -EAGAIN: would sleep; -EINTR: killed; else what @get_block, @end_io or
- * the disk says.
+ * be ahead).  Less than asked: EOF, bad memory, no space, or a write into a hole
+ * (0 if that comes first), the rest of which is for the page cache.  -EIOCBQUEUED:
+ * ->ki_complete() tells.  -EINVAL: not aligned; -EFAULT: no such memory; -EAGAIN:
+ * would sleep; -EINTR: killed; else what @get_block, @end_io or the disk says.
  */
 ssize_t generic_direct_IO(struct kiocb *iocb, struct iov_iter *iter,
 			  struct inode *inode, struct block_device *bdev,
 			  get_block_t *get_block, dio_iodone_t *end_io, unsigned int flags)
 {
-	if (!get_block)
-		return dio_any(iocb, iter, inode, bdev, NULL, NULL, flags);
-	return dio_any(iocb, iter, inode, bdev, get_block, end_io,
-		       flags | DIO_MAPPED);
+	if (!get_block && iocb->ki_complete)
+		return dio_disk_async(iocb, iter, inode, bdev, flags);
+	return dio_any(iocb, iter, inode, bdev, get_block, end_io, flags);
 }
 EXPORT_SYMBOL_GPL(generic_direct_IO);
 
