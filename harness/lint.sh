@@ -442,12 +442,11 @@ check_man_page()
 # ---- checks that compile, in this order
 
 # A common header that a later topic changes again would have the whole kernel
-# compiled for one prefix alone. Without FULL=1 that prefix has only what the
-# series is about compiled, and vmlinux is linked from the next topic on.
+# compiled for that. Without FULL=1 such a prefix has only what the series is
+# about compiled, and vmlinux is linked where all headers are as they will be.
 passing_header()
 {
-	# shellcheck disable=SC2013 # names without blanks
-	for f in $(grep ^include/ "$work/changed"); do
+	for f in $(touched | grep ^include/); do
 		if [ -e "$work/stage/$f" ] &&
 		   ! cmp -s "$work/stage/$f" "$work/final/$f"; then
 			return 0
@@ -488,7 +487,7 @@ build_prefix()
 	configure
 	what="vmlinux modules"
 	if [ -z "${FULL:-}" ] && passing_header; then
-		what="mm/ fs/ block/ io_uring/"
+		what="mm/ fs/ block/ io_uring/ drivers/char/"
 	fi
 	# shellcheck disable=SC2086 # a list
 	kernel $what >"$work/prefix.log" 2>&1 || {
