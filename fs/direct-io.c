@@ -35,10 +35,9 @@
 #define DIO_ASYNC		BIT(18)	/* ends in ->ki_complete() */
 #define DIO_MAPPED		BIT(19)	/* blocks come from a get_block */
 #define DIO_COUNTED		BIT(20)	/* holds inode->i_dio_count */
-#define DIO_LOCKED		BIT(21)	/* we took i_rwsem for the mapping */
-#define DIO_DEFER		BIT(22)	/* completion may have to sleep */
-#define DIO_SYNC		BIT(23)	/* O_DSYNC: flush when done */
-#define DIO_WAIT		BIT(24)	/* async that turned out synchronous */
+#define DIO_DEFER		BIT(21)	/* completion may have to sleep */
+#define DIO_SYNC		BIT(22)	/* O_DSYNC: flush when done */
+#define DIO_WAIT		BIT(23)	/* async that turned out synchronous */
 
 /* A request in flight, from its first BIO to its completion. */
 struct dio {
@@ -121,7 +120,7 @@ static int dio_map_blocks(struct dio_submit *s)
 	int ret;
 
 	/* inside i_size only if the filesystem can fill a hole */
-	create = s->flags & DIO_WRITE && (!(s->flags & DIO_SKIP_HOLES) ||
+	create = s->flags & DIO_WRITE && (s->flags & DIO_FILL_HOLES ||
 		 s->pos >= round_up(i_size_read(s->inode), i_blocksize(s->inode)));
 	bh->b_state = 0;
 	bh->b_size = blocks << blkbits;
@@ -149,13 +148,12 @@ static void dio_bio_trim(struct bio *bio, struct iov_iter *iter, size_t nbytes)
 
 	while (nbytes) {
 		struct bio_vec *bv = &bio->bi_io_vec[bio->bi_vcnt - 1];
-		unsigned int end = bv->bv_offset + bv->bv_len, keep = 0;
+		unsigned int end = bv->bv_offset + bv->bv_len, keep;
 		unsigned int len = min_t(size_t, nbytes, bv->bv_len);
 
 		nbytes -= len;
 		bv->bv_len -= len;
-		if (bv->bv_len)
-			keep = DIV_ROUND_UP(end - len, PAGE_SIZE);
+		keep = bv->bv_len ? DIV_ROUND_UP(end - len, PAGE_SIZE) : 0;
 		end = DIV_ROUND_UP(end, PAGE_SIZE);
 		if (bio_flagged(bio, BIO_PAGE_PINNED))
 			unpin_user_page_range_dirty_lock(bv->bv_page + keep, end - keep, false);
@@ -233,10 +231,8 @@ static ssize_t dio_bio_add(struct bio *bio, struct iov_iter *iter, size_t want)
 	if (likely(done == want))
 		return done;
 	rest = done & dio_block_mask(bio->bi_bdev);
-	if (unlikely(rest)) {
-		dio_bio_trim(bio, iter, rest);
-		done -= rest;
-	}
+	dio_bio_trim(bio, iter, rest);
+	done -= rest;
 	if (bio->bi_opf & REQ_ATOMIC) {
 		bio_release_pages(bio, false);	/* whole or not at all */
 		return -EFAULT;
@@ -275,6 +271,7 @@ static __always_inline void dio_init(struct dio_submit *s, struct dio *dio)
 	dio->iocb = s->iocb;
 	dio->inode = s->inode;
 	dio->end_io = s->end_io;
+	s->end_io = NULL;	/* from here on it is for dio_complete() to call */
 	dio->private = s->map_bh.b_private;
 	dio->size = 0;
 	dio->limit = s->limit;
@@ -296,11 +293,8 @@ static __always_inline ssize_t dio_complete(struct dio *dio)
 		fserror_report_io(dio->inode, dio->flags & DIO_WRITE ?
 				  FSERR_DIRECTIO_WRITE : FSERR_DIRECTIO_READ,
 				  iocb->ki_pos, dio->size, ret, GFP_NOFS);
-	if (dio->end_io) {
-		int err = dio->end_io(iocb, iocb->ki_pos, ret, dio->private);
-
-		ret = err ? err : ret;
-	}
+	if (dio->end_io)
+		ret = dio->end_io(iocb, iocb->ki_pos, ret, dio->private) ?: ret;
 	/* before i_dio_count, which is what keeps truncate from the range */
 	if (ret > 0 && (dio->flags & (DIO_WRITE | DIO_ASYNC | DIO_DEFER)) ==
 	    (DIO_WRITE | DIO_ASYNC | DIO_DEFER))
@@ -377,14 +371,6 @@ static void dio_one_sync_end_io(struct bio *bio)
 	dio_wake(&bio->bi_private);
 }
 
-static __always_inline void dio_unlock(struct dio_submit *s)
-{
-	if (s->flags & DIO_LOCKED) {
-		s->flags &= ~DIO_LOCKED;
-		inode_unlock(s->inode);
-	}
-}
-
 static noinline ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 {
 	struct bio_vec inline_vecs[DIO_INLINE_VECS] __uninitialized;
@@ -408,7 +394,6 @@ static noinline ssize_t dio_one_sync(struct dio_submit *s, unsigned int nr_vecs)
 		bio.bi_private = current;
 		bio.bi_end_io = dio_one_sync_end_io;
 		submit_bio(&bio);
-		dio_unlock(s);
 		dio_wait(&bio.bi_private);
 		bio_release_pages(&bio, dio_dirties(s->flags));
 		ret = blk_status_to_errno(bio.bi_status);
@@ -602,17 +587,17 @@ static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio,
 static void dio_zero_disk(struct dio_submit *s, struct dio *dio,
 			  sector_t sector, unsigned int len)
 {
+	unsigned int n;
+
 	if (!len)
 		return;
 	if (s->bio)
 		dio_stream_submit(s, dio);
 	s->bio = dio_stream_alloc(s, dio, DIV_ROUND_UP(len, PAGE_SIZE));
 	s->bio->bi_iter.bi_sector = sector;
-	while (len) {
-		unsigned int n = min_t(unsigned int, len, PAGE_SIZE);
-
+	for (; len; len -= n) {
+		n = min_t(unsigned int, len, PAGE_SIZE);
 		__bio_add_page(s->bio, ZERO_PAGE(0), n, 0);
-		len -= n;
 	}
 	dio_stream_submit(s, dio);
 }
@@ -630,7 +615,6 @@ static void dio_stream_mapped(struct dio_submit *s, struct dio *dio)
 	struct buffer_head *bh = &s->map_bh;
 	unsigned int skip = s->pos & (i_blocksize(s->inode) - 1);
 
-	dio->private = bh->b_private;
 	if (buffer_defer_completion(bh))
 		dio->flags |= DIO_DEFER;
 	if (!dio_is_new(s))
@@ -722,6 +706,7 @@ static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 	while (!ret && s->pos < s->end && !READ_ONCE(dio->error)) {
 		if (!s->len) {
 			ret = dio_map_blocks(s);
+			dio->private = s->map_bh.b_private;
 			if (ret)
 				break;
 			dio_stream_mapped(s, dio);
@@ -740,7 +725,6 @@ static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 	if (into && dio_is_new(s))
 		dio_zero_disk(s, dio, s->sector, i_blocksize(s->inode) - into);
 	blk_finish_plug(&plug);
-	dio_unlock(s);
 	return ret;
 }
 
@@ -751,10 +735,9 @@ static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 static ssize_t dio_stream(struct dio_submit *s)
 {
 	bool async = s->flags & DIO_ASYNC;
-	struct dio *dio;
+	struct dio *dio = kzalloc_obj(*dio);
 	ssize_t ret;
 
-	dio = kzalloc_obj(*dio);
 	if (!dio)
 		return -ENOMEM;
 	dio_init(s, dio);
@@ -790,16 +773,16 @@ static ssize_t dio_stream(struct dio_submit *s)
 static __always_inline bool dio_aligned(const struct kiocb *iocb, const struct iov_iter *iter,
 					struct block_device *bdev)
 {
-	unsigned int mask = bdev_dma_alignment(bdev);
+	unsigned long mem;
 
-	if ((iocb->ki_pos | iov_iter_count(iter)) & dio_block_mask(bdev))
-		return false;
 	if (iter_is_ubuf(iter))
-		return !((((unsigned long)iter->ubuf + iter->iov_offset) |
-			  iov_iter_count(iter)) & mask);
-	if (iov_iter_is_bvec(iter))
-		return !((iter->bvec->bv_offset + iter->iov_offset) & mask);
-	return !(iov_iter_alignment(iter) & mask);
+		mem = ((unsigned long)iter->ubuf + iter->iov_offset) | iov_iter_count(iter);
+	else if (iov_iter_is_bvec(iter))
+		mem = iter->bvec->bv_offset + iter->iov_offset;
+	else
+		mem = iov_iter_alignment(iter);
+	return !((iocb->ki_pos | iov_iter_count(iter)) & dio_block_mask(bdev)) &&
+		!(mem & bdev_dma_alignment(bdev));
 }
 
 /*
@@ -810,12 +793,10 @@ static __always_inline void dio_resolve(struct dio_submit *s)
 {
 	struct kiocb *iocb = s->iocb;
 
-	s->opf = REQ_OP_READ;
-	if (iocb->ki_flags & IOCB_NOWAIT)
-		s->opf |= REQ_NOWAIT;
+	s->opf = REQ_OP_READ | (iocb->ki_flags & IOCB_NOWAIT ? REQ_NOWAIT : 0);
 	if (user_backed_iter(s->iter))
 		s->flags |= DIO_USER;
-	if (iocb->ki_complete)
+	if (iocb->ki_complete && !(s->flags & DIO_FORCE_WAIT))
 		s->flags |= DIO_ASYNC;
 	if (iov_iter_rw(s->iter) == READ)
 		return;
@@ -824,7 +805,7 @@ static __always_inline void dio_resolve(struct dio_submit *s)
 	s->opf |= REQ_OP_WRITE | REQ_SYNC | REQ_IDLE;
 	if (iocb->ki_flags & IOCB_ATOMIC)
 		s->opf |= REQ_ATOMIC;
-	if (s->end > i_size_read(s->inode))
+	if (s->get_block && s->end > i_size_read(s->inode))
 		s->flags &= ~DIO_ASYNC;
 	if (!iocb_is_dsync(iocb))
 		return;
@@ -834,22 +815,61 @@ static __always_inline void dio_resolve(struct dio_submit *s)
 		s->flags |= DIO_SYNC | DIO_DEFER;
 }
 
+/* Fill in *@s.  Returns 1 to go on, 0 or an errno to end here. */
+static __always_inline int
+dio_begin(struct dio_submit *s, struct kiocb *iocb, struct iov_iter *iter,
+	  struct inode *inode, struct block_device *bdev, get_block_t *get_block,
+	  dio_iodone_t *end_io, unsigned int flags)
+{
+	if (unlikely(!iov_iter_count(iter)))
+		return 0;
+	if (unlikely(!dio_aligned(iocb, iter, bdev)))
+		return -EINVAL;
+
+	s->iocb = iocb;
+	s->iter = iter;
+	s->inode = inode;
+	s->get_block = get_block;
+	s->end_io = end_io;
+	s->pos = iocb->ki_pos;
+	s->limit = iov_iter_count(iter);
+	s->end = s->pos + s->limit;
+	s->flags = flags;
+	s->bdev = bdev;
+	s->sector = s->pos >> SECTOR_SHIFT;
+	s->len = s->limit;
+	s->bio = NULL;
+	s->map_bh.b_private = NULL;
+	dio_resolve(s);
+	if (s->flags & DIO_ASYNC && (get_block || s->flags & DIO_WRITE) &&
+	    unlikely(!inode->i_sb->s_dio_done_wq))
+		return sb_init_dio_done_wq(inode->i_sb) ?: 1;
+	return 1;
+}
+
+/* How many vecs a request needs that is one range and one BIO; -1: it is not. */
+static __always_inline int dio_one_vecs(const struct dio_submit *s)
+{
+	int nr_vecs;
+
+	if (s->len < s->end - s->pos || s->iocb->ki_flags & IOCB_HAS_METADATA)
+		return -1;
+	nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS + 1);
+	return likely(nr_vecs <= BIO_MAX_VECS) ? nr_vecs : -1;
+}
+
 /* One range and one BIO, or a stream of them? */
 static __always_inline ssize_t dio_submit(struct dio_submit *s)
 {
 	struct kiocb *iocb = s->iocb;
-	unsigned int nr_vecs;
+	int nr_vecs = -1;
 
-	if (s->get_block && (!buffer_mapped(&s->map_bh) || buffer_new(&s->map_bh) ||
-			     buffer_defer_completion(&s->map_bh)))
-		goto stream;
-	if (s->len < s->end - s->pos || iocb->ki_flags & IOCB_HAS_METADATA)
-		goto stream;
-	nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS + 1);
-	if (likely(nr_vecs <= BIO_MAX_VECS))
+	if (!s->get_block || (buffer_mapped(&s->map_bh) && !buffer_new(&s->map_bh) &&
+			      !buffer_defer_completion(&s->map_bh)))
+		nr_vecs = dio_one_vecs(s);
+	if (likely(nr_vecs >= 0))
 		return s->flags & DIO_ASYNC ? dio_one_async(s, nr_vecs) :
 					      dio_one_sync(s, nr_vecs);
-stream:
 	if (iocb->ki_flags & IOCB_ATOMIC)
 		return -EINVAL;
 	/* polling needs ->private for the BIO, metadata has something there */
@@ -867,18 +887,9 @@ stream:
  */
 static int dio_file(struct dio_submit *s)
 {
-	struct address_space *mapping = s->iocb->ki_filp->f_mapping;
-	loff_t i_size;
+	loff_t i_size = i_size_read(s->inode);
 	int ret;
 
-	if (s->flags & DIO_LOCKING && !(s->flags & DIO_WRITE)) {
-		inode_lock(s->inode);
-		s->flags |= DIO_LOCKED;
-		ret = filemap_write_and_wait_range(mapping, s->pos, s->end - 1);
-		if (ret)
-			return ret;
-	}
-	i_size = i_size_read(s->inode);
 	if (!(s->flags & DIO_WRITE) && s->end > i_size) {
 		if (s->pos >= i_size)
 			return 0;
@@ -896,55 +907,49 @@ static int dio_file(struct dio_submit *s)
 	return 1;
 }
 
-/* All of it, in line: for the disk itself half of it is not there. */
-static __always_inline ssize_t
-dio_any(struct kiocb *iocb, struct iov_iter *iter, struct inode *inode,
-	struct block_device *bdev, get_block_t *get_block, dio_iodone_t *end_io,
-	unsigned int flags)
+static noinline ssize_t dio_any(struct kiocb *iocb, struct iov_iter *iter,
+				struct inode *inode, struct block_device *bdev,
+				get_block_t *get_block, dio_iodone_t *end_io, unsigned int flags)
 {
 	struct dio_submit s __uninitialized;
 	size_t count = iov_iter_count(iter);
 	ssize_t ret;
 
-	if (unlikely(!count))
-		return 0;
-	if (unlikely(!dio_aligned(iocb, iter, bdev)))
-		return -EINVAL;
-
-	s.iocb = iocb;
-	s.iter = iter;
-	s.inode = inode;
-	s.get_block = get_block;
-	s.end_io = end_io;
-	s.pos = iocb->ki_pos;
-	s.end = s.pos + count;
-	s.limit = count;
-	s.flags = flags;
-	s.bdev = bdev;
-	s.sector = s.pos >> SECTOR_SHIFT;
-	s.len = count;
-	s.bio = NULL;
-	s.map_bh.b_private = NULL;
-	dio_resolve(&s);
-	if (s.flags & DIO_ASYNC && (get_block || s.flags & DIO_WRITE) &&
-	    unlikely(!inode->i_sb->s_dio_done_wq)) {
-		ret = sb_init_dio_done_wq(inode->i_sb);
-		if (ret)
-			return ret;
-	}
+	ret = dio_begin(&s, iocb, iter, inode, bdev, get_block, end_io, flags);
+	if (unlikely(ret <= 0))
+		return ret;
 	if (!get_block)
 		return dio_submit(&s);
 
+	s.flags |= DIO_MAPPED;
 	memset(&s.map_bh, 0, offsetof(struct buffer_head, b_assoc_buffers));
 	ret = dio_file(&s);
 	if (likely(ret > 0))
 		ret = dio_submit(&s);
-	dio_unlock(&s);
+	/* nothing was started; only ->end_io() knows what get_block left */
+	if (unlikely(s.end_io && s.map_bh.b_private))
+		s.end_io(iocb, s.pos, ret, s.map_bh.b_private);
 	/* give back what a read beyond EOF was cut by */
 	if (unlikely(s.limit < count) && ret != -EIOCBQUEUED)
 		iov_iter_reexpand(iter, iov_iter_count(iter) + count -
 				  ALIGN(s.limit, dio_block_mask(bdev) + 1));
 	return ret;
+}
+
+/* What a disk gets most.  No function sees @s: the compiler has it in registers. */
+static noinline ssize_t dio_disk_async(struct kiocb *iocb, struct iov_iter *iter,
+				       struct inode *inode, struct block_device *bdev,
+				       unsigned int flags)
+{
+	struct dio_submit s __uninitialized;
+	int ret = dio_begin(&s, iocb, iter, inode, bdev, NULL, NULL, flags & DIO_WRITE_THROUGH);
+
+	if (unlikely(ret <= 0))
+		return ret;
+	ret = dio_one_vecs(&s);
+	if (likely(ret >= 0))
+		return dio_one_async(&s, ret);
+	return dio_any(iocb, iter, inode, bdev, NULL, NULL, flags);
 }
 
 /**
@@ -957,36 +962,33 @@ dio_any(struct kiocb *iocb, struct iov_iter *iter, struct inode *inode,
  *		it maps as many as are contiguous, and they are used whole.
  *		Unmapped is a hole.  NULL: @inode is @bdev's
  * @end_io:	called in process context when all is on disk, or NULL: bytes
- *		done or errno in, 0 or the errno to return instead out
- * @flags:	%DIO_LOCKING: take i_rwsem over a read's mapping; a write comes
- *		with it held exclusively.  %DIO_HELD: the caller holds it, at
- *		least shared, until we return.  %DIO_SKIP_HOLES: @get_block must
- *		not allocate inside i_size.  %DIO_WRITE_THROUGH: O_DSYNC asks for
- *		nothing but the data, so write it with FUA
+ *		done or errno in, 0 or the errno to return instead out.  If
+ *		nothing was begun, only to free what @get_block put in b_private
+ * @flags:	%DIO_HELD: the caller holds i_rwsem, at least shared, until we
+ *		return.  %DIO_FILL_HOLES: @get_block may allocate inside i_size.
+ *		%DIO_FORCE_WAIT: don't queue, return when done.
+ *		%DIO_WRITE_THROUGH: O_DSYNC is about the data alone: use FUA
  *
- * Page cache over the range has been written back and, for a write, dropped:
- * see generic_file_direct_IO().  What keeps truncate away is the caller's lock,
- * or i_dio_count, which asynchronous requests hold until the end.  At most 16 MiB
+ * Page cache over the range has been written back and, for a write, dropped: see
+ * generic_file_direct_IO().  What keeps truncate away is the caller's lock, or
+ * i_dio_count, which asynchronous requests hold until the end.  At most 16 MiB
  * (DIO_MAX_PINNED) of a synchronous request are pinned at a time.  A write beyond
- * i_size is synchronous; moving i_size, and giving back blocks if less was
- * written than asked, is for the caller.
+ * i_size is synchronous; the caller moves i_size, and frees blocks not written.
  *
  * Context: process context, may sleep, unless %IOCB_NOWAIT.
  * Return: bytes transferred, for the caller to add to ki_pos (the iterator may
- * be ahead of it).  Less than asked: EOF, bad memory, no space, or a write into
- * a hole, 0 if that comes first: the page cache has to do the rest.  Or
- * -EIOCBQUEUED: ->ki_complete() tells.  -EINVAL: not aligned; -EFAULT: no such
- * memory; -EAGAIN: would sleep; -EINTR: killed; else what @get_block, @end_io or
- * the disk says.
+ * be ahead).  Less than asked: EOF, bad memory, no space, or a write into a hole
+ * (0 if that comes first), the rest of which is for the page cache.  -EIOCBQUEUED:
+ * ->ki_complete() tells.  -EINVAL: not aligned; -EFAULT: no such memory; -EAGAIN:
+ * would sleep; -EINTR: killed; else what @get_block, @end_io or the disk says.
  */
 ssize_t generic_direct_IO(struct kiocb *iocb, struct iov_iter *iter,
 			  struct inode *inode, struct block_device *bdev,
 			  get_block_t *get_block, dio_iodone_t *end_io, unsigned int flags)
 {
-	if (!get_block)
-		return dio_any(iocb, iter, inode, bdev, NULL, NULL, flags);
-	return dio_any(iocb, iter, inode, bdev, get_block, end_io,
-		       flags | DIO_MAPPED);
+	if (!get_block && iocb->ki_complete)
+		return dio_disk_async(iocb, iter, inode, bdev, flags);
+	return dio_any(iocb, iter, inode, bdev, get_block, end_io, flags);
 }
 EXPORT_SYMBOL_GPL(generic_direct_IO);
 

@@ -73,7 +73,7 @@ lacking()
 
 failed=0
 echo "Linux $(kmake -s -C "$SRC" kernelversion) in $SRC, the patches for $PBASE:"
-for topic in $("$topics" list); do
+for topic in $("$topics" list "$PBASE"); do
 	ours=$("$topics" files "$topic")
 	for f in $ours; do
 		mkdir -p "$tree/$(dirname "$f")"

@@ -79,7 +79,7 @@ copy_touched "$tmp/repo"
 echo "Linux $version" | commit "$tmp/repo"
 start=$(sgit rev-parse HEAD)
 
-for topic in $("$topics" list); do
+for topic in $("$topics" list "$PBASE"); do
 	"$topics" apply "$PBASE" "$topic" "$tmp/repo"
 	"$topics" message "$topic" >"$tmp/message"
 	printf '\nSigned-off-by: %s <%s>\n' \

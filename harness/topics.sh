@@ -3,7 +3,8 @@
 #
 # The series, topic by topic, as patches/series lists it.
 #
-#   topics.sh list                        topic names in commit order
+#   topics.sh list [base]                 topic names in commit order, of all
+#                                         bases or those that one needs
 #   topics.sh files <topic>               files of ours that the topic brings
 #   topics.sh patch <base> <topic>        its patch file, if it has one
 #   topics.sh message <topic>             commit message: subject, blank, body
@@ -36,10 +37,22 @@ field()
 	' "$series" || die "patches/series has no topic '$1'"
 }
 
+# A stanza's "Bases:" names those that need the topic; without it all do.
 list()
 {
-	awk '/^Subject:/ { head = 1 } /^$/ { head = 0 }
-	     head && $1 == "Topic:" { print $2 }' "$series"
+	awk -v base="${1:-}" '
+	function flush() {
+		if (name != "" && (base == "" || bases == "" ||
+				   index(bases " ", " " base " ")))
+			print name
+		name = bases = ""
+	}
+	/^Subject:/ { flush(); head = 1 }
+	/^$/ { head = 0 }
+	head && $1 == "Topic:" { name = $2 }
+	head && $1 == "Bases:" { bases = $0; sub(/^Bases:/, "", bases) }
+	END { flush() }
+	' "$series"
 }
 
 message()
@@ -101,7 +114,7 @@ patched_paths()
 touched()
 {
 	paths=
-	for topic in $(list); do
+	for topic in $(list "$1"); do
 		more=$(files "$topic")
 		p=$(patch_of "$1" "$topic")
 		paths="$paths
@@ -207,6 +220,7 @@ usage()
 [ -f "$series" ] || die "no patches/series beside harness/"
 case "${1:-} $#" in
 "list 1") list ;;
+"list 2") list "$2" ;;
 "files 2") files "$2" ;;
 "patch 3") patch_of "$2" "$3" ;;
 "message 2") message "$2" ;;

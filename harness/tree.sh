@@ -71,7 +71,7 @@ if [ -z "$PRISTINE" ]; then
 			cp "$SRC/$f" "$stage/$f"
 		fi
 	done <"$state/now"
-	for topic in $("$topics" list); do
+	for topic in $("$topics" list "$PBASE"); do
 		"$topics" apply "$PBASE" "$topic" "$stage"
 	done
 fi
