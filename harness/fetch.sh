@@ -4,6 +4,8 @@
 # fetch.sh BASE: prints the folder of that base's pristine sources; downloads
 # and unpacks Debian's package of them first, if they are not there yet.
 # fetch.sh BASE PACKAGE: prints the file of another package that goes with it.
+# fetch.sh non-free PACKAGE: prints the file of a package of this machine's suite
+# that is not in main.
 #
 # A suite that this machine does not have is read with an apt configuration of
 # its own. apt checks the signatures either way. What is unfinished has a name
@@ -16,10 +18,16 @@ dir=$CACHE/linux-$base
 package=${2:-linux-source-$base}
 wanted=${2:-}
 apt=$CACHE/apt
+component=main
 
 case $base in
 7.3) suites="experimental sid" ;;
 6.12) suites= ;;
+non-free)
+	component=$base
+	# shellcheck source=/dev/null
+	suites=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	;;
 *) die "BASE=$base: there are 7.3 and 6.12, or KSRC=dir for a tree of yours" ;;
 esac
 
@@ -87,7 +95,7 @@ update_private()
 	if [ -z "$(sites)" ]; then update_own; fi
 	for site in $(sites); do
 		for suite in $suites; do
-			echo "deb [signed-by=$keyring] $site $suite main"
+			echo "deb [signed-by=$keyring] $site $suite $component"
 		done >"$apt/sources.list"
 		say "reading the package lists of: $suites ..."
 		if private apt-get -qq update >"$apt/log" 2>&1; then return; fi

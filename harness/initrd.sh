@@ -10,10 +10,12 @@ set -eu
 
 resolve
 user=$ROOT/build/$NAME/user
-PATH=$PATH:/usr/sbin:/sbin
+PATH=$PATH:/usr/sbin:/sbin:$CACHE/hfsprogs/sbin
 tools="dash bash dd cmp fio strace dmsetup losetup mke2fs e2fsck tune2fs dumpe2fs debugfs
-	mkfs.fat mkfs.exfat mkfs.udf mkfs.jfs mkfs.nilfs2 mkfs.ntfs mkfs.hfsplus
-	nilfs_cleanerd"
+	mkfs.fat fsck.fat mkfs.exfat fsck.exfat mkfs.udf mkfs.jfs fsck.jfs
+	mkfs.nilfs2 nilfs_cleanerd mkfs.ntfs ntfsresize mkfs.hfs fsck.hfs
+	mkfs.hfsplus fsck.hfsplus mkfs.ocfs2 fsck.ocfs2
+	mkfs.reiserfs reiserfsck"
 mkdir -p "$ROOT/build"
 tmp=$(mktemp -d "$ROOT/build/.initrd.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
@@ -56,6 +58,7 @@ if ! cmp -s "$tmp/key" "$ROOT/build/tools.key"; then
 	done
 	ln -sf mke2fs "$d/bin/mkfs.ext2"
 	ln -sf e2fsck "$d/bin/fsck.ext2"
+	ln -s /proc/mounts "$d/etc/mtab"
 	echo root:x:0:0:root:/:/bin/sh >"$d/etc/passwd"
 	echo nobody:x:65534:65534:nobody:/:/bin/sh >>"$d/etc/passwd"
 	# shellcheck disable=SC2086 # a list

@@ -13,7 +13,8 @@ if [ $# = 0 ]; then
 	# shellcheck disable=SC2086 # a list
 	set -- $build $guest
 	# File systems for the tests: a test skips what Debian does not have.
-	maybe="exfatprogs udftools jfsutils nilfs-tools ntfs-3g hfsprogs"
+	maybe="exfatprogs udftools jfsutils nilfs-tools ntfs-3g ocfs2-tools
+		reiserfsprogs"
 else
 	maybe=
 fi
@@ -96,4 +97,19 @@ if [ -n "$maybe" ]; then
 	mkdir -p "$CACHE"
 	# shellcheck disable=SC2086 # a list
 	missing $maybe >"$nowhere"
+fi
+
+# What makes and checks HFS and HFS+ is not in main: unpack it for the guest. If
+# it cannot be had, that is asked for again tomorrow.
+hfs=$CACHE/hfsprogs
+if [ -n "$maybe" ] && [ ! -d "$hfs" ] &&
+   [ -z "$(find "$hfs.none" -mtime -1 2>/dev/null)" ]; then
+	rm -rf "$hfs.tmp"
+	if deb=$("$ROOT/harness/fetch.sh" non-free hfsprogs) &&
+	   dpkg-deb -x "$deb" "$hfs.tmp"; then
+		mv "$hfs.tmp" "$hfs"
+	else
+		say "no hfsprogs: HFS and HFS+ will not be tested"
+		touch "$hfs.none"
+	fi
 fi

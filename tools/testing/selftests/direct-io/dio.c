@@ -14,15 +14,18 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #define NULLB "/sys/kernel/config/nullb"
 #define TRACEFS "/sys/kernel/tracing"
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-static char why[256];
+static char why[1024];
 
 const char *dio_why(void)
 {
@@ -46,14 +49,26 @@ static int fail(int err, const char *fmt, ...)
 
 /* ---- programs, files under /proc, /sys and configfs ---- */
 
+/* Where administrators' programs are, and those that come with the tests. */
 static void find_programs(void)
 {
-	setenv("PATH", "/sbin:/usr/sbin:/bin:/usr/bin:/usr/local/bin", 1);
+	char path[PATH_MAX + 64] = "/sbin:/usr/sbin:/bin:/usr/bin:/usr/local/bin:";
+	size_t used = strlen(path);
+	ssize_t n;
+
+	n = readlink("/proc/self/exe", path + used, sizeof(path) - used - 1);
+	if (n > 0) {
+		path[used + n] = '\0';
+		*strrchr(path, '/') = '\0';
+	} else {
+		path[used - 1] = '\0';
+	}
+	setenv("PATH", path, 1);
 }
 
 /**
  * dio_have() - can this program be run?
- * @prog: its name, looked for where administrators' programs are
+ * @prog: its name
  */
 bool dio_have(const char *prog)
 {
@@ -73,27 +88,17 @@ bool dio_have(const char *prog)
 	return found;
 }
 
-/**
- * dio_run() - run a program, its output kept for dio_why()
- * @prog: program, then its arguments, then NULL
- *
- * Return: its exit status, or -errno if it could not be started.
+/*
+ * Run it with its output kept and nothing to read; argv[0] says which. There is
+ * an fsck that locks any memory it is given, for a cache: give it little.
  */
-int dio_run(const char *prog, ...)
+static int run(char *const argv[])
 {
-	char said[160] = "";
-	char *argv[32];
-	int out, status, argc = 1;
-	va_list ap;
+	const struct rlimit memory = { 96 * MIB, 96 * MIB };
+	const char *prog = argv[0];
+	char said[900] = "";
+	int in, out, status;
 	pid_t pid;
-
-	argv[0] = (char *)prog;
-	va_start(ap, prog);
-	do
-		argv[argc] = va_arg(ap, char *);
-	while (argv[argc] && ++argc < 31);
-	va_end(ap);
-	argv[argc] = NULL;
 
 	if (!dio_have(prog))
 		return fail(ENOENT, "%s is not installed", prog);
@@ -103,6 +108,9 @@ int dio_run(const char *prog, ...)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
+		setrlimit(RLIMIT_AS, &memory);
+		in = open("/dev/null", O_RDONLY);
+		dup2(in, 0);
 		dup2(out, 1);
 		dup2(out, 2);
 		execvp(prog, argv);
@@ -119,6 +127,28 @@ int dio_run(const char *prog, ...)
 		return fail(EINTR, "%s: signal %d", prog, WTERMSIG(status));
 	fail(EIO, "%s: exit status %d: %s", prog, WEXITSTATUS(status), said);
 	return WEXITSTATUS(status);
+}
+
+/**
+ * dio_run() - run a program, its output kept for dio_why()
+ * @prog: program, then its arguments, then NULL
+ *
+ * Return: its exit status, or -errno if it could not be started.
+ */
+int dio_run(const char *prog, ...)
+{
+	char *argv[32];
+	int argc = 1;
+	va_list ap;
+
+	argv[0] = (char *)prog;
+	va_start(ap, prog);
+	do
+		argv[argc] = va_arg(ap, char *);
+	while (argv[argc] && ++argc < 31);
+	va_end(ap);
+	argv[argc] = NULL;
+	return run(argv);
 }
 
 static int write_file(const char *path, const char *text)
@@ -425,6 +455,152 @@ int dio_disk_fill(const struct dio_disk *d, unsigned char byte)
 	return err;
 }
 
+/* ---- filesystems ---- */
+
+static const struct dio_fs_type fs_types[] = {
+	{
+		.name = "vfat", .mib = 16,
+		.mkfs = { "mkfs.fat", "-S", "%lbs", "%dev" },
+		.fsck = { "fsck.fat", "-n", "%dev" },
+	}, {
+		.name = "exfat", .mib = 16,
+		.mkfs = { "mkfs.exfat", "%dev" },
+		.fsck = { "fsck.exfat", "-n", "%dev" },
+		.direct_io = "exfat_direct_IO",
+	}, {
+		.name = "udf", .mib = 16,
+		.mkfs = { "mkfs.udf", "-b", "%lbs", "%dev" },
+		.unchecked = "udftools come without an fsck",
+	}, {
+		.name = "jfs", .mib = 20,
+		.mkfs = { "mkfs.jfs", "-q", "%dev" },
+		.fsck = { "fsck.jfs", "-n", "-f", "%dev" },
+	}, {
+		/* small segments: it needs many of them */
+		.name = "nilfs2", .mib = 96, .wears = true,
+		.mkfs = { "mkfs.nilfs2", "-q", "-f", "-B", "64", "%dev" },
+		.unchecked = "nilfs-tools come without an fsck",
+	}, {
+		/* what else there is for checking looks at $MFT only */
+		.name = "ntfs3", .mib = 16,
+		.mkfs = { "mkfs.ntfs", "-q", "-f", "-F", "-s", "%lbs", "%dev" },
+		.fsck = { "ntfsresize", "-i", "%dev" },
+		.direct_io = "ntfs_direct_IO",
+	}, {
+		.name = "hfs", .mib = 16,
+		.mkfs = { "mkfs.hfs", "-h", "-b", "4096", "-v", "test", "%dev" },
+		.fsck = { "fsck.hfs", "-n", "-f", "%dev" },
+	}, {
+		.name = "hfsplus", .mib = 16,
+		.mkfs = { "mkfs.hfsplus", "-b", "4096", "-v", "test", "%dev" },
+		.fsck = { "fsck.hfsplus", "-n", "-f", "%dev" },
+	}, {
+		/* it would not find the root on 4096-byte sectors by itself */
+		.name = "affs", .mib = 16, .options = "bs=%lbs",
+		.mkfs = { "affs_volume", "make", "%dev", "%lbs" },
+		.fsck = { "affs_volume", "check", "%dev", "%lbs" },
+	}, {
+		.name = "ocfs2", .mib = 40, .options = "heartbeat=none",
+		.mkfs = { "mkfs.ocfs2", "-q", "-x", "-M", "local", "-N", "1",
+			  "-b", "4096", "-C", "4096", "-J", "size=4M",
+			  "--fs-features=append-dio", "%dev" },
+		.fsck = { "fsck.ocfs2", "-f", "-n", "%dev" },
+	}, {
+		/* its journal takes 32 MiB */
+		.name = "reiserfs", .mib = 48,
+		.mkfs = { "mkfs.reiserfs", "-q", "-f", "-f", "%dev" },
+		.fsck = { "reiserfsck", "--check", "-y", "%dev" },
+	},
+};
+
+/* Does this kernel have it? It may have to be loaded. */
+static bool fs_known(const char *name)
+{
+	char text[4096], want[40];
+	int i;
+
+	snprintf(want, sizeof(want), "\t%s\n", name);
+	for (i = 0; i < 2; i++) {
+		if (read_file("/proc/filesystems", text, sizeof(text)) > 0 &&
+		    strstr(text, want))
+			return true;
+		if (!dio_have("modprobe"))
+			break;
+		dio_run("modprobe", name, NULL);
+	}
+	return false;
+}
+
+/* Does the kernel have this function? It does if it does not tell. */
+static bool kernel_has(const char *function)
+{
+	FILE *f = fopen("/proc/kallsyms", "r");
+	char line[512], name[256];
+	bool found = !f;
+
+	while (!found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%*s %*s %255s", name) == 1 &&
+			!strcmp(name, function);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Whether a filesystem of fs_types uses get_block, 0 if nobody has looked yet. */
+static signed char *fs_maps;
+
+/* The list of functions is long: the first test looks, for all of them. */
+static bool fs_has_get_block(const struct dio_fs_type *type)
+{
+	signed char *maps = &fs_maps[type - fs_types];
+
+	if (!type->direct_io)
+		return true;
+	if (!*maps)
+		*maps = kernel_has(type->direct_io) ? 1 : -1;
+	return *maps > 0;
+}
+
+/**
+ * dio_fs_type() - how to make a filesystem
+ * @name: what mount(2) calls it
+ *
+ * Return: the filesystem, or NULL if this machine cannot have it; dio_why()
+ * says why.
+ */
+const struct dio_fs_type *dio_fs_type(const char *name)
+{
+	const struct dio_fs_type *type = fs_types;
+
+	while (strcmp(type->name, name))
+		type++;
+	if (!fs_known(name))
+		fail(ENODEV, "%s: this kernel has none", name);
+	else if (!fs_has_get_block(type))
+		fail(EOPNOTSUPP, "%s: does not use get_block in this kernel", name);
+	else if (!dio_have(type->mkfs[0]))
+		fail(ENOENT, "%s: %s is not installed", name, type->mkfs[0]);
+	else
+		return type;
+	return NULL;
+}
+
+/**
+ * dio_fs_unchecked() - why a filesystem cannot be checked
+ * @type: the filesystem
+ *
+ * Return: the reason, or NULL if there is an fsck.
+ */
+const char *dio_fs_unchecked(const struct dio_fs_type *type)
+{
+	if (type->unchecked)
+		return type->unchecked;
+	if (dio_have(type->fsck[0]))
+		return NULL;
+	fail(ENOENT, "%s is not installed", type->fsck[0]);
+	return why;
+}
+
 /* ---- ext2 ---- */
 
 /**
@@ -456,6 +632,14 @@ int dio_fsck_ext2(const char *dev)
 	return ret > 0 ? -EUCLEAN : ret;
 }
 
+static int do_mount(const char *dev, const char *type, const char *dir,
+		    const char *options)
+{
+	if (mount(dev, dir, type, 0, options))
+		return fail(errno, "mount -t %s %s: %m", type, dev);
+	return 0;
+}
+
 /**
  * dio_mount() - mount a device, with the filesystem's own defaults
  * @dev: block device
@@ -464,9 +648,7 @@ int dio_fsck_ext2(const char *dev)
  */
 int dio_mount(const char *dev, const char *type, const char *dir)
 {
-	if (mount(dev, dir, type, 0, NULL))
-		return fail(errno, "mount -t %s %s: %m", type, dev);
-	return 0;
+	return do_mount(dev, type, dir, NULL);
 }
 
 /**
@@ -491,8 +673,67 @@ int dio_umount(const char *dir)
 	return -EBUSY;
 }
 
+/* Run a tool of a filesystem's; "%dev" and "%lbs" stand for what the disk is. */
+static int fs_tool(const char *const tool[], const struct dio_disk *d)
+{
+	char *argv[DIO_TOOL_ARGS + 1] = { NULL };
+	char lbs[16];
+	int i;
+
+	snprintf(lbs, sizeof(lbs), "%u", d->lbs);
+	for (i = 0; i < DIO_TOOL_ARGS && tool[i]; i++) {
+		if (!strcmp(tool[i], "%dev"))
+			argv[i] = (char *)d->path;
+		else if (!strcmp(tool[i], "%lbs"))
+			argv[i] = lbs;
+		else
+			argv[i] = (char *)tool[i];
+	}
+	return run(argv);
+}
+
+static int fs_make(struct dio_fs *fs)
+{
+	int ret;
+
+	if (!fs->type)
+		return dio_mkfs_ext2(fs->disk.path, fs->block_size);
+	ret = fs_tool(fs->type->mkfs, &fs->disk);
+	return ret > 0 ? -EIO : ret;
+}
+
+static int fs_fsck(struct dio_fs *fs)
+{
+	int ret;
+
+	if (!fs->type)
+		return dio_fsck_ext2(fs->disk.path);
+	if (dio_fs_unchecked(fs->type))
+		return 0;
+	ret = fs_tool(fs->type->fsck, &fs->disk);
+	return ret > 0 ? -EUCLEAN : ret;
+}
+
+static int fs_mount(struct dio_fs *fs)
+{
+	const struct dio_fs_type *type = fs->type;
+	char options[32] = "";
+	const char *lbs;
+
+	if (!type)
+		return dio_mount(fs->disk.path, "ext2", fs->dir);
+	if (type->options) {
+		lbs = strstr(type->options, "%lbs") ?: strchr(type->options, 0);
+		snprintf(options, sizeof(options), "%.*s",
+			 (int)(lbs - type->options), type->options);
+		if (*lbs)
+			snprintf(strchr(options, 0), 8, "%u", fs->disk.lbs);
+	}
+	return do_mount(fs->disk.path, type->name, fs->dir, options);
+}
+
 /**
- * dio_fs_create() - make a disk with an ext2 on it and mount that
+ * dio_fs_create() - make a disk with a filesystem on it and mount that
  * @fs: what it is to be like; gets the mount point
  */
 int dio_fs_create(struct dio_fs *fs)
@@ -501,7 +742,9 @@ int dio_fs_create(struct dio_fs *fs)
 
 	if (err)
 		return err;
-	err = dio_mkfs_ext2(fs->disk.path, fs->block_size);
+	if (fs->type)
+		err = dio_disk_fill(&fs->disk, DIO_FS_MARK);
+	err = err ?: fs_make(fs);
 	if (err)
 		goto no_disk;
 	snprintf(fs->dir, sizeof(fs->dir), "/tmp/%s", fs->disk.name);
@@ -510,7 +753,7 @@ int dio_fs_create(struct dio_fs *fs)
 		err = fail(errno, "%s: %m", fs->dir);
 		goto no_disk;
 	}
-	err = dio_mount(fs->disk.path, "ext2", fs->dir);
+	err = fs_mount(fs);
 	if (!err)
 		return 0;
 	rmdir(fs->dir);
@@ -528,12 +771,14 @@ int dio_fs_remount(struct dio_fs *fs)
 {
 	int err = dio_umount(fs->dir);
 
-	return err ?: dio_mount(fs->disk.path, "ext2", fs->dir);
+	return err ?: fs_mount(fs);
 }
 
 /**
- * dio_fs_check() - unmount, check with e2fsck, mount again
+ * dio_fs_check() - unmount, check with the filesystem's fsck, mount again
  * @fs: the filesystem
+ *
+ * Where dio_fs_unchecked() says that nothing can check it, that is left out.
  */
 int dio_fs_check(struct dio_fs *fs)
 {
@@ -542,8 +787,8 @@ int dio_fs_check(struct dio_fs *fs)
 
 	if (err)
 		return err;
-	bad = dio_fsck_ext2(fs->disk.path);
-	return bad ?: dio_mount(fs->disk.path, "ext2", fs->dir);
+	bad = fs_fsck(fs);
+	return bad ?: fs_mount(fs);
 }
 
 /**
@@ -562,7 +807,7 @@ void dio_fs_destroy(struct dio_fs *fs)
 
 /* ---- targets that stay until the program ends ---- */
 
-#define TARGETS 8
+#define TARGETS 8	/* and one more, dio_target_fs()'s */
 
 static struct dio_target *targets;
 static pid_t targets_owner;
@@ -576,7 +821,7 @@ static void targets_destroy(void)
 	if (getpid() != targets_owner)
 		return;
 	trace_destroy();
-	for (i = 0; i < TARGETS; i++)
+	for (i = 0; i <= TARGETS; i++)
 		if (targets[i].state == 1)
 			dio_fs_destroy(&targets[i].fs);
 }
@@ -584,10 +829,13 @@ static void targets_destroy(void)
 /* Shared memory: each test is a process of its own. */
 static void __attribute__((constructor)) targets_init(void)
 {
-	targets = mmap(NULL, TARGETS * sizeof(*targets), PROT_READ | PROT_WRITE,
+	size_t size = (TARGETS + 1) * sizeof(*targets);
+
+	targets = mmap(NULL, size + ARRAY_SIZE(fs_types), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (targets == MAP_FAILED)
 		abort();
+	fs_maps = (signed char *)targets + size;
 	targets_owner = getpid();
 	atexit(targets_destroy);
 }
@@ -618,7 +866,51 @@ struct dio_target *dio_target(unsigned int lbs, unsigned int block_size)
 	err = block_size ? dio_fs_create(&t->fs) : dio_disk_create(&t->fs.disk);
 	t->state = err ?: 1;
 	if (err)
-		snprintf(t->why, sizeof(t->why), "%s", why);
+		snprintf(t->why, sizeof(t->why), "%.255s", why);
+	return t;
+}
+
+static bool half_free(struct dio_target *t)
+{
+	struct statfs st;
+
+	return !statfs(t->fs.dir, &st) && st.f_bfree > st.f_blocks / 2;
+}
+
+/**
+ * dio_target_fs() - the target with another filesystem
+ * @type: the filesystem
+ * @lbs: logical block size of the disk
+ *
+ * There is one at a time: the last one stays until another is asked for, or it
+ * is spoiled, or worn.
+ *
+ * Return: the target; its state is negative if it could not be made.
+ */
+struct dio_target *dio_target_fs(const struct dio_fs_type *type,
+				 unsigned int lbs)
+{
+	struct dio_target *t = &targets[TARGETS];
+	struct statfs st;
+
+	if (t->state == 1) {
+		if (t->fs.type == type && t->lbs == lbs && !t->spoiled &&
+		    (!type->wears || half_free(t)))
+			return t;
+		dio_fs_destroy(&t->fs);
+	}
+	memset(t, 0, sizeof(*t));
+	t->lbs = lbs;
+	t->fs.type = type;
+	t->fs.disk.lbs = lbs;
+	t->fs.disk.mib = type->mib;
+	t->fs.disk.loop = lbs == 4096;
+	t->fs.disk.poll_queues = 1;
+	t->state = dio_fs_create(&t->fs) ?: 1;
+	if (t->state == 1 && !statfs(t->fs.dir, &st))
+		t->block_size = st.f_bsize;
+	else
+		snprintf(t->why, sizeof(t->why), "%.255s", why);
 	return t;
 }
 
@@ -628,7 +920,7 @@ struct dio_target *dio_target(unsigned int lbs, unsigned int block_size)
  */
 char *dio_target_path(struct dio_target *t)
 {
-	static char path[PATH_MAX];
+	static __thread char path[PATH_MAX];
 
 	if (t->block_size)
 		snprintf(path, sizeof(path), "%s/f", t->fs.dir);

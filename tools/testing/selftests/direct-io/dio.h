@@ -95,7 +95,41 @@ long dio_disk_queue(const struct dio_disk *d, const char *attr);
 void dio_disk_destroy(struct dio_disk *d);
 int dio_disk_fill(const struct dio_disk *d, unsigned char byte);
 
-/* ---- ext2 ---- */
+/* ---- filesystems ---- */
+
+#define DIO_TOOL_ARGS 16
+
+/* What is in every byte of the disk before a filesystem other than ext2. */
+#define DIO_FS_MARK 0xe5
+
+/**
+ * struct dio_fs_type - how a filesystem is made and checked
+ * @name:	what mount(2) calls it
+ * @mib:	size of its disk in MiB
+ * @options:	mount options that it cannot do without
+ * @wears:	deleting files does not give their space back
+ * @mkfs:	program and arguments
+ * @fsck:	program and arguments of a check that changes nothing
+ * @unchecked:	why there is no @fsck
+ * @direct_io:	function of the kernel's that is there when it uses get_block;
+ *		none if it always does
+ *
+ * In arguments "%dev" is the disk and "%lbs" its logical block size, the latter
+ * at the end of @options, too.
+ */
+struct dio_fs_type {
+	const char *name;
+	unsigned int mib;
+	const char *options;
+	bool wears;
+	const char *mkfs[DIO_TOOL_ARGS];
+	const char *fsck[DIO_TOOL_ARGS];
+	const char *unchecked;
+	const char *direct_io;
+};
+
+const struct dio_fs_type *dio_fs_type(const char *name);
+const char *dio_fs_unchecked(const struct dio_fs_type *type);
 
 int dio_mkfs_ext2(const char *dev, unsigned int block_size);
 int dio_fsck_ext2(const char *dev);
@@ -103,13 +137,15 @@ int dio_mount(const char *dev, const char *type, const char *dir);
 int dio_umount(const char *dir);
 
 /**
- * struct dio_fs - an ext2 on a disk of its own, mounted
+ * struct dio_fs - a filesystem on a disk of its own, mounted
  * @disk:	the disk; set what dio_disk_create() is to know
+ * @type:	the filesystem, NULL for ext2
  * @block_size:	ext2's block size in bytes
  * @dir:	where it is mounted; set by dio_fs_create()
  */
 struct dio_fs {
 	struct dio_disk disk;
+	const struct dio_fs_type *type;
 	unsigned int block_size;
 	char dir[64];
 };
@@ -122,8 +158,9 @@ void dio_fs_destroy(struct dio_fs *fs);
 /**
  * struct dio_target - what a table of tests runs over
  * @lbs:	logical block size of the disk
- * @block_size:	ext2's block size, 0 for the bare block device
+ * @block_size:	the filesystem's block size, 0 for the bare block device
  * @fs:		the disk and the filesystem
+ * @spoiled:	not fit for another test; of dio_target_fs() only
  * @state:	0 not made yet, 1 ready, -errno if it cannot be made
  * @why:	the reason in words
  *
@@ -134,11 +171,14 @@ struct dio_target {
 	unsigned int lbs;
 	unsigned int block_size;
 	struct dio_fs fs;
+	bool spoiled;
 	int state;
 	char why[256];
 };
 
 struct dio_target *dio_target(unsigned int lbs, unsigned int block_size);
+struct dio_target *dio_target_fs(const struct dio_fs_type *type,
+				 unsigned int lbs);
 int dio_target_open(struct dio_target *t, int flags);
 char *dio_target_path(struct dio_target *t);
 int dio_target_mark(struct dio_target *t, unsigned char byte);
@@ -174,6 +214,19 @@ enum dio_method dio_next_method(enum dio_method m, int fd);
 
 long long dio_physical(int fd, off_t pos);
 int dio_statx(int fd, unsigned int *mem_align, unsigned int *offset_align);
+
+/* ---- exercises: many requests at random, for some seconds ---- */
+
+enum dio_racer {
+	DIO_RACE_READ,		/* all of the file, direct or buffered */
+	DIO_RACE_WRITE,		/* ranges, direct */
+	DIO_RACE_TRUNCATE,	/* to any size */
+	DIO_RACE_REALLOCATE,	/* blocks to another file, and the file anew */
+};
+
+int dio_race(struct dio_target *t, const enum dio_racer what[4],
+	     double seconds);
+int dio_walk(struct dio_target *t, double seconds);
 
 /* ---- tracepoints ---- */
 

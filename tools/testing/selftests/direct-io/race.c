@@ -358,222 +358,29 @@ TEST_F(slow, freeze_waits_for_async_writes)
 
 /* ---- truncate, reads and writes all at once ---- */
 
-struct racer {
-	pthread_t thread;
-	struct dio_target *t;
-	unsigned int seed;
-	double until;
-	const char *failed;
-	char why[128];
-	unsigned long did;
-};
-
-/*
- * A sector is the pattern of its place, or zeroes, or a start of the one; a read
- * through the page cache that meets the write of a hole may also find zeroes
- * before what it finds written. Returns where it is none of that, or -1.
- */
-static ssize_t insane(const unsigned char *buf, size_t len, off_t pos,
-		      bool torn)
-{
-	unsigned char want[512];
-	size_t i, j;
-
-	for (i = 0; i + 512 <= len; i += 512) {
-		bool ended = false;
-
-		dio_fill(want, 512, pos + i, 1);
-		for (j = 0; j < 512; j++) {
-			if (buf[i + j] == want[j] && (torn || !ended))
-				continue;
-			if (buf[i + j])
-				return i + j;
-			ended = true;
-		}
-	}
-	return -1;
-}
-
-static void *race_write(void *arg)
-{
-	struct racer *r = arg;
-	int fd = dio_target_open(r->t, O_RDWR | O_DIRECT);
-	void *buf = dio_alloc(SIZE);
-	unsigned int lbs = r->t->lbs;
-	off_t pos;
-	size_t len;
-	ssize_t n;
-
-	while (dio_now() < r->until) {
-		pos = rand_r(&r->seed) % (SIZE / lbs) * lbs;
-		len = (1 + rand_r(&r->seed) % (SIZE / lbs / 4)) * lbs;
-		dio_fill(buf, len, pos, 1);
-		n = dio_rw(rand_r(&r->seed) % DIO_URING_POLL, DIO_WRITE, fd,
-			   buf, len, pos);
-		if (n != (ssize_t)len) {
-			snprintf(r->why, sizeof(r->why),
-				 "write of %zu bytes at %lld: %zd", len,
-				 (long long)pos, n);
-			r->failed = r->why;
-		}
-		r->did++;
-	}
-	close(fd);
-	return NULL;
-}
-
-static void *race_read(void *arg)
-{
-	struct racer *r = arg;
-	int fd = dio_target_open(r->t, O_RDWR | O_DIRECT);
-	int plain = dio_target_open(r->t, O_RDWR);
-	unsigned char *buf = dio_alloc(2 * SIZE);
-	ssize_t n, at;
-	bool direct;
-
-	while (dio_now() < r->until) {
-		direct = rand_r(&r->seed) % 3;
-		n = dio_rw(rand_r(&r->seed) % DIO_URING_POLL, DIO_READ,
-			   direct ? fd : plain, buf, 2 * SIZE, 0);
-		if (n < 0)
-			r->failed = "read";
-		at = n < 0 ? -1 : insane(buf, n, 0, !direct);
-		if (at >= 0) {
-			snprintf(r->why, sizeof(r->why),
-				 "%s read of %zd bytes: stale or foreign at %zd: %02x %02x %02x %02x",
-				 direct ? "direct" : "buffered", n, at, buf[at],
-				 buf[at + 1], buf[at + 2], buf[at + 3]);
-			r->failed = r->why;
-		}
-		r->did++;
-	}
-	close(plain);
-	close(fd);
-	return NULL;
-}
-
-static void *race_truncate(void *arg)
-{
-	struct racer *r = arg;
-	int fd = dio_target_open(r->t, O_RDWR);
-
-	while (dio_now() < r->until) {
-		if (ftruncate(fd, rand_r(&r->seed) % (2 * SIZE))) {
-			snprintf(r->why, sizeof(r->why), "truncate: %s",
-				 strerror(errno));
-			r->failed = r->why;
-		}
-		r->did++;
-		usleep(rand_r(&r->seed) % 2000);
-	}
-	close(fd);
-	return NULL;
-}
-
-/* Have four of them at it for some seconds: each does something, and none fails. */
-static void race(struct __test_metadata *_metadata, struct dio_target *t,
-		 void *(*what[4])(void *), double seconds)
-{
-	struct racer r[4] = { 0 };
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		r[i].t = t;
-		r[i].seed = i + 1;
-		r[i].until = dio_now() + seconds;
-		ASSERT_EQ(0, pthread_create(&r[i].thread, NULL, what[i], &r[i]));
-	}
-	for (i = 0; i < 4; i++) {
-		pthread_join(r[i].thread, NULL);
-		EXPECT_LT(0UL, r[i].did);
-		EXPECT_EQ(NULL, r[i].failed)
-			TH_LOG("thread %d: %s", i, r[i].failed);
-	}
-}
-
 TEST_F(any, truncate_beside_direct_io)
 {
-	void *(*what[4])(void *) = {
-		race_write, race_write, race_read, race_truncate,
+	static const enum dio_racer what[4] = {
+		DIO_RACE_WRITE, DIO_RACE_WRITE, DIO_RACE_READ, DIO_RACE_TRUNCATE,
 	};
-	void *buf = dio_alloc(2 * SIZE);
-	ssize_t n;
-	int fd;
 
 	if (!variant->block_size)
 		SKIP(return, "a device cannot be truncated");
 	ASSERT_EQ(0, dio_target_mark(self->t, MARK)) TH_LOG("%s", dio_why());
-	fd = dio_target_open(self->t, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT);
-	race(_metadata, self->t, what, 2);
-	close(fd);
-	EXPECT_EQ(0, dio_fs_check(&self->t->fs)) TH_LOG("%s", dio_why());
-	fd = dio_target_open(self->t, O_RDWR);
-	n = pread(fd, buf, 2 * SIZE, 0);
-	EXPECT_LE(0, n);
-	EXPECT_EQ(-1, insane(buf, n, 0, false));
-}
-
-/* ---- blocks that go from one file to another ---- */
-
-/* Give all of the file's blocks to another one, and write the file anew. */
-static bool reallocate(struct racer *r, int fd, const char *other, void *buf)
-{
-	int taker = open(other, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
-	off_t at = rand_r(&r->seed) % 4 * (SIZE / 4);
-	bool good;
-
-	if (taker < 0)
-		return false;
-	good = !ftruncate(fd, at);
-	dio_fill(buf, SIZE, 0, 2);
-	good &= pwrite(taker, buf, SIZE, 0) == SIZE;
-	if (rand_r(&r->seed) & 1)
-		good &= !ftruncate(fd, SIZE);	/* a hole, to be filled */
-	dio_fill(buf, SIZE - at, at, 1);
-	good &= pwrite(fd, buf, SIZE - at, at) == SIZE - at;
-	close(taker);
-	return good;
-}
-
-static void *race_reallocate(void *arg)
-{
-	struct racer *r = arg;
-	int direct = dio_target_open(r->t, O_RDWR | O_DIRECT);
-	int plain = dio_target_open(r->t, O_RDWR);
-	void *buf = dio_alloc(SIZE);
-	char other[96];
-
-	snprintf(other, sizeof(other), "%s/other", r->t->fs.dir);
-	while (dio_now() < r->until) {
-		if (!reallocate(r, rand_r(&r->seed) % 3 ? direct : plain, other, buf)) {
-			snprintf(r->why, sizeof(r->why), "%s", strerror(errno));
-			r->failed = r->why;
-		}
-		r->did++;
-	}
-	unlink(other);
-	munmap(buf, SIZE);
-	close(plain);
-	close(direct);
-	return NULL;
+	EXPECT_EQ(0, dio_race(self->t, what, 2)) TH_LOG("%s", self->t->why);
 }
 
 /* Where blocks are is remembered: never longer than they are the file's. */
 TEST_F(any, reallocation_beside_direct_io)
 {
-	void *(*what[4])(void *) = {
-		race_read, race_read, race_write, race_reallocate,
+	static const enum dio_racer what[4] = {
+		DIO_RACE_READ, DIO_RACE_READ, DIO_RACE_WRITE, DIO_RACE_REALLOCATE,
 	};
-	int fd;
 
 	if (!variant->block_size)
 		SKIP(return, "a device's blocks are never reallocated");
 	ASSERT_EQ(0, dio_target_mark(self->t, MARK)) TH_LOG("%s", dio_why());
-	fd = dio_target_open(self->t, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT);
-	ASSERT_LE(0, fd);
-	race(_metadata, self->t, what, 3);
-	close(fd);
-	EXPECT_EQ(0, dio_fs_check(&self->t->fs)) TH_LOG("%s", dio_why());
+	EXPECT_EQ(0, dio_race(self->t, what, 3)) TH_LOG("%s", self->t->why);
 }
 
 /* ---- appends by several threads ---- */
@@ -639,181 +446,12 @@ TEST_F(any, appends_by_four_threads_all_arrive)
 
 /* ---- a random walk against a model in memory ---- */
 
-#define WALK (1 * MIB)
-
-struct walk {
-	struct dio_target *t;
-	unsigned char *model;
-	unsigned char *buf;
-	off_t size;
-	int fd;
-	int plain;
-	unsigned int seed;
-	unsigned long step;
-	char what[96];
-};
-
-static void walk_range(struct walk *w, off_t *pos, size_t *len, size_t unit)
-{
-	size_t most = rand_r(&w->seed) % 8 ? 32 * KIB : WALK / 2;
-
-	*pos = rand_r(&w->seed) % (WALK / unit) * unit;
-	*len = (1 + rand_r(&w->seed) % (most / unit)) * unit;
-	if (*pos + (off_t)*len > WALK)
-		*len = WALK - *pos;
-}
-
-static bool walk_write(struct walk *w, bool direct)
-{
-	enum dio_method m = rand_r(&w->seed) % DIO_URING_POLL;
-	off_t pos;
-	size_t len;
-
-	walk_range(w, &pos, &len, direct ? w->t->lbs : 1);
-	snprintf(w->what, sizeof(w->what), "%s write %zu at %ld by %s",
-		 direct ? "direct" : "buffered", len, (long)pos,
-		 direct ? dio_method_name(m) : "sync");
-	dio_fill(w->buf, len, pos, ++w->step);
-	memcpy(w->model + pos, w->buf, len);
-	if (pos + (off_t)len > w->size)
-		w->size = pos + len;
-	if (direct)
-		return dio_rw(m, DIO_WRITE, w->fd, w->buf, len, pos) ==
-		       (ssize_t)len;
-	return pwrite(w->plain, w->buf, len, pos) == (ssize_t)len;
-}
-
-static bool walk_read(struct walk *w, bool direct)
-{
-	enum dio_method m = rand_r(&w->seed) % DIO_URING_POLL;
-	ssize_t n, want;
-	off_t pos;
-	size_t len;
-
-	walk_range(w, &pos, &len, direct ? w->t->lbs : 1);
-	want = pos >= w->size ? 0 : w->size - pos < (off_t)len ?
-	       w->size - pos : (off_t)len;
-	snprintf(w->what, sizeof(w->what), "%s read %zu at %ld by %s",
-		 direct ? "direct" : "buffered", len, (long)pos,
-		 direct ? dio_method_name(m) : "sync");
-	memset(w->buf, MARK, len);
-	n = direct ? dio_rw(m, DIO_READ, w->fd, w->buf, len, pos) :
-		     pread(w->plain, w->buf, len, pos);
-	return n == want && !memcmp(w->buf, w->model + pos, want);
-}
-
-static bool walk_truncate(struct walk *w)
-{
-	off_t size = rand_r(&w->seed) % WALK;
-
-	snprintf(w->what, sizeof(w->what), "truncate to %ld", (long)size);
-	if (!w->t->block_size)
-		return true;
-	if (size < w->size)
-		memset(w->model + size, 0, WALK - size);
-	w->size = size;
-	return !ftruncate(w->plain, size);
-}
-
-static bool walk_map(struct walk *w)
-{
-	unsigned char *map;
-	bool same;
-	off_t pos;
-	size_t len;
-
-	walk_range(w, &pos, &len, 1);
-	if (pos >= w->size)
-		return true;
-	if (pos + (off_t)len > w->size)
-		len = w->size - pos;
-	snprintf(w->what, sizeof(w->what), "mmap %zu at %ld", len, (long)pos);
-	map = mmap(NULL, WALK, PROT_READ | PROT_WRITE, MAP_SHARED, w->plain, 0);
-	if (map == MAP_FAILED)
-		return false;
-	same = !memcmp(map + pos, w->model + pos, len);
-	if (rand_r(&w->seed) & 1) {
-		dio_fill(map + pos, len, pos, ++w->step);
-		memcpy(w->model + pos, map + pos, len);
-	}
-	munmap(map, WALK);
-	return same;
-}
-
-static bool walk_step(struct walk *w)
-{
-	switch (rand_r(&w->seed) % 12) {
-	case 0:
-		return walk_truncate(w);
-	case 1:
-		return walk_map(w);
-	case 2:
-		return walk_write(w, false);
-	case 3:
-		return walk_read(w, false);
-	case 4:
-		snprintf(w->what, sizeof(w->what), "fsync");
-		return !fsync(w->plain);
-	case 5:
-	case 6:
-	case 7:
-	case 8:
-		return walk_write(w, true);
-	default:
-		return walk_read(w, true);
-	}
-}
-
-static long from_env(const char *name, long otherwise)
-{
-	const char *value = getenv(name);
-
-	return value ? atol(value) : otherwise;
-}
-
 /* DIO_SEED repeats a walk, DIO_SECONDS makes it longer. */
 TEST_F(any, random_walk_agrees_with_a_model)
 {
-	struct walk w = {
-		.t = self->t, .model = calloc(1, WALK), .buf = dio_alloc(WALK),
-	};
-	unsigned int seed;
-	unsigned long n;
-	double until;
-	ssize_t got;
-
-	seed = from_env("DIO_SEED", time(NULL));
-	w.seed = seed;
 	if (variant->block_size)
 		ASSERT_EQ(0, dio_target_mark(self->t, MARK));
-	w.plain = dio_target_open(self->t, O_RDWR | O_CREAT | O_TRUNC);
-	w.fd = dio_target_open(self->t, O_RDWR | O_DIRECT);
-	ASSERT_LE(0, w.fd);
-	if (!variant->block_size) {
-		w.size = WALK;
-		ASSERT_EQ(WALK, pwrite(w.fd, w.buf, WALK, 0));
-		/* Reads past what the model has do not happen. */
-	}
-	/* the set-up alone takes a debugging kernel seconds */
-	until = dio_now() + from_env("DIO_SECONDS", 3);
-	for (n = 0; dio_now() < until; n++)
-		ASSERT_TRUE(walk_step(&w))
-			TH_LOG("DIO_SEED=%u, step %lu: %s, size %ld", seed, n,
-			       w.what, (long)w.size);
-	EXPECT_LT(20UL, n);
-	if (variant->block_size) {
-		close(w.plain);
-		close(w.fd);
-		EXPECT_EQ(0, dio_fs_check(&self->t->fs))
-			TH_LOG("DIO_SEED=%u: %s", seed, dio_why());
-		w.plain = dio_target_open(self->t, O_RDWR);
-	} else {
-		ASSERT_EQ(0, dio_drop_caches());
-	}
-	got = pread(w.plain, w.buf, WALK, 0);
-	EXPECT_EQ(w.size, got);
-	EXPECT_EQ(0, memcmp(w.buf, w.model, w.size))
-		TH_LOG("DIO_SEED=%u: differs at the end", seed);
+	EXPECT_EQ(0, dio_walk(self->t, 3)) TH_LOG("%s", self->t->why);
 }
 
 TEST_HARNESS_MAIN
