@@ -20,6 +20,9 @@ help:
 #:                    BASE, KSRC or DEBUG is given
 #:   make check-base  the same tests on the pristine kernels
 #:   make bench       instructions per I/O, the pristine kernel against ours
+#:   make bench-readahead
+#:                    time and bytes that readahead takes, pristine and ours, by
+#:                    pattern of reads; PATTERNS='GLOB+GLOB' DISKS=1ms SEED=n
 #:   make profile     the same for one WORKLOAD, function by function
 #:   make scenarios   what was asked for from 2001 to 2004, S1 to S8, likewise
 #:   make scaling     several threads on one file and on many, and their locks
@@ -45,7 +48,7 @@ help:
 #:   ROWS=a.*+b.*     make bench: only these workloads, TARGET.METHOD.RW.SIZE.MEMORY
 #:   ONLY=S2+S5       make scenarios: only these
 #:   WORKLOAD=...     make profile: which ones, like ROWS
-#:   CHECKS='a b'       make lint: only these checks; coccinelle has to be asked for
+#:   CHECKS='a b'     make lint: only these checks; coccinelle has to be asked for
 #:   FULL=1           make series, make lint: leave nothing out that takes long
 #:   CONFIG_FILE=f    make deb: the configuration to start from
 #:
@@ -61,7 +64,7 @@ check:
 check-base:
 	@PRISTINE=1 harness/check.sh $(if $(ONE),"$$BASE:$$DEBUG",7.3: 6.12:)
 
-bench profile scenarios scaling results:
+bench bench-readahead profile scenarios scaling results:
 	@harness/$@.sh
 
 series rebase lint deb:
@@ -70,4 +73,5 @@ series rebase lint deb:
 clean:
 	rm -rf build
 
-.PHONY: help tree build run check check-base bench profile scenarios scaling results series rebase lint deb clean
+.PHONY: help tree build run check check-base bench bench-readahead \
+	profile scenarios scaling results series rebase lint deb clean

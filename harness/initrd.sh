@@ -72,7 +72,7 @@ cp -r "$ROOT/harness/guest" "$d/harness"
 cp -r "$ROOT/harness/jobs" "$d/harness/jobs"
 if [ -d "$OUT/mods/lib" ]; then cp -r "$OUT/mods/lib" "$d/lib"; fi
 if [ -x "$user/raw/raw" ]; then cp "$user/raw/raw" "$d/bin/"; fi
-cp "$user/powercut" "$user/iobench" "$user/streams" "$d/bin/"
+cp "$user/powercut" "$user/iobench" "$user/streams" "$user/rabench" "$d/bin/"
 if [ -s "$user/tests.list" ]; then cp "$user/tests.list" "$d/tests/list"; fi
 if [ -d "$user/tests" ]; then
 	find "$user/tests" -maxdepth 1 -type f -perm -u+x -exec cp {} "$d/tests/" \;
