@@ -150,16 +150,29 @@ static void begin_run(struct file_ra_state *ra, const struct ra_read *read)
 	ra->win.len = min(read->count, U16_MAX);
 }
 
-/* At least @size pages; the first one beyond the read carries the mark. */
+/* The first page beyond the read carries the mark. */
 static void plan_sequential(struct file_ra_state *ra,
-			    const struct ra_read *read, unsigned long size,
-			    struct ra_plan *plan)
+			    const struct ra_read *read, struct ra_plan *plan)
 {
 	unsigned long max = max(read->count, capped(ra, read->max));
+	unsigned long size = first_size(read->count, max);
 
-	size = max(size, first_size(read->count, max));
 	plan_range(plan, RA_SEQUENTIAL, read->index, size,
 		   size > read->count ? size - read->count : size / 2);
+	take(ra, plan);
+}
+
+/*
+ * The mark was left out. As if it had been met: the next window, and by the mark
+ * on its first page the one after it at once.
+ */
+static void plan_passed(struct file_ra_state *ra, const struct ra_read *read,
+			struct ra_plan *plan)
+{
+	unsigned long size = next_size(ra->size, capped(ra, read->max));
+
+	size = max(size, read->count);
+	plan_range(plan, RA_SEQUENTIAL, read->index, size, size);
 	take(ra, plan);
 }
 
@@ -267,20 +280,25 @@ static bool continues_stride(struct file_ra_state *ra,
 	return true;
 }
 
-/* Whether the page was read ahead and is gone again */
-static bool thrown_out(const struct file_ra_state *ra, pgoff_t index)
-{
-	if (ra->win.pattern != RA_SEQUENTIAL && ra->win.pattern != RA_STREAM)
-		return false;
-	return index > ra->start && index < ra->start + ra->size;
-}
-
 /* At the last read's end; a page that was skipped might be a stride's hole. */
 static bool follows(const struct file_ra_state *ra, pgoff_t index)
 {
 	pgoff_t prev = (u64)ra->prev_pos >> PAGE_SHIFT;
 
 	return index == prev || (index == prev + 1 && ra->prev_pos % PAGE_SIZE);
+}
+
+/*
+ * Whether the page was read ahead and is gone again. The window's first one may
+ * also have been read before.
+ */
+static bool thrown_out(const struct file_ra_state *ra, pgoff_t index)
+{
+	if (ra->win.pattern != RA_SEQUENTIAL && ra->win.pattern != RA_STREAM)
+		return false;
+	if (index == ra->start && !follows(ra, index))
+		return false;
+	return index >= ra->start && index < ra->start + ra->size;
 }
 
 /* From inside the window to right above it, past the mark */
@@ -306,8 +324,6 @@ static bool leaves(const struct file_ra_state *ra, const struct ra_read *read)
 bool ra_window_next(struct file_ra_state *ra, const struct ra_read *read,
 		    struct ra_plan *plan)
 {
-	unsigned long size;
-
 	if (ra->win.pattern == RA_BACKWARD && read->index < ra->start &&
 	    read->index + read->count - ra->start <= ra->size) {
 		plan_backward(ra, read, next_size(ra->size, read->max), plan);
@@ -320,13 +336,12 @@ bool ra_window_next(struct file_ra_state *ra, const struct ra_read *read,
 	if (!read->index)
 		begin_run(ra, read);
 	if (read->index && read->count <= read->max && leaves(ra, read)) {
-		size = next_size(ra->size, capped(ra, read->max));
-		plan_sequential(ra, read, size, plan);
+		plan_passed(ra, read, plan);
 		return true;
 	}
 	if (!read->index || read->count > read->max ||
 	    follows(ra, read->index)) {
-		plan_sequential(ra, read, 0, plan);
+		plan_sequential(ra, read, plan);
 		return true;
 	}
 	return false;
@@ -518,7 +533,7 @@ void ra_window_elsewhere(struct file_ra_state *ra, const struct ra_read *read,
 			return;
 	}
 	if (skips(ra, read))
-		plan_sequential(ra, read, 0, plan);
+		plan_sequential(ra, read, plan);
 	else if (unordered(win))
 		plan_range(plan, RA_LOCAL, read->index, read->count, 0);
 	else
