@@ -289,16 +289,20 @@ static bool follows(const struct file_ra_state *ra, pgoff_t index)
 }
 
 /*
- * Whether the page was read ahead and is gone again. The window's first one may
- * also have been read before.
+ * Whether the page was read ahead and is gone again: it is in the window or, for
+ * the reader that goes towards it, in the one before. The second read of a run
+ * has no window behind it.
  */
 static bool thrown_out(const struct file_ra_state *ra, pgoff_t index)
 {
 	if (ra->win.pattern != RA_SEQUENTIAL && ra->win.pattern != RA_STREAM)
 		return false;
-	if (index == ra->start && !follows(ra, index))
+	if (index >= ra->start + ra->size)
 		return false;
-	return index >= ra->start && index < ra->start + ra->size;
+	if (!follows(ra, index))
+		return index > ra->start;
+	return index + ra->size >= ra->start &&
+	       index != ra->win.run + ra->win.len;
 }
 
 /* From inside the window to right above it, past the mark */
