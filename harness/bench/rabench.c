@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -443,13 +444,22 @@ static void reads(const char *dir, long file, long page, long count, long times)
 	free(buf);
 }
 
+/* A descriptor for each file of a trace, which are more than a process may have */
+static void allow_files(void)
+{
+	struct rlimit limit = { MAX_FILES + 64, MAX_FILES + 64 };
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		die("setrlimit");
+}
+
 /* Calls EACH for each file of the trace, or makes its reads when that is NULL. */
 static void follow(const char *dir, const char *trace,
 		   void (*each)(const char *dir, long file, off_t size))
 {
 	long file, page, count, times, nr = 0;
 	FILE *in = fopen(trace, "r");
-	char line[128], what[16];
+	char line[1024], what[16];
 
 	if (!in)
 		die(trace);
@@ -546,6 +556,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 5 && !strcmp(argv[2], "replay")) {
+		allow_files();
 		measure(argv);
 		return 0;
 	}
