@@ -51,9 +51,10 @@
  *
  * Of anything else, *random* reads, just the pages asked for are read.
  *
- * A miss inside a window that has been read means that pages were thrown out
- * before anybody used them. Windows are then capped at half that size, and the
- * cap goes up by an eighth with each window that is used.
+ * A miss inside a window that has been read, or inside the one before it for the
+ * reader that comes from there, means that pages were thrown out before anybody
+ * used them. Windows are then capped at half that size, and the cap goes up by an
+ * eighth with each window that is used.
  *
  * All counters start again from 0 at the first miss that does not fit. But a
  * read elsewhere leaves the current window as it is, and a stride is given up
