@@ -105,10 +105,4 @@ for disk in $disks; do
 	done
 done
 
-# Tests that ran when the kernel booted
-results=/sys/kernel/debug/kunit/readahead-window/results
-if [ -e "$results" ] && ! grep -q '^ok ' "$results"; then
-	say "FAILED: $(grep '^ *not ok' "$results" | tr '\n' ' ')"
-	status=1
-fi
 exit $status
