@@ -20,6 +20,9 @@ help:
 #:                    BASE, KSRC or DEBUG is given
 #:   make check-base  the same tests on the pristine kernels
 #:   make bench       instructions per I/O, the pristine kernel against ours
+#:   make bench-readahead
+#:                    time and bytes that readahead takes, pristine and ours, by
+#:                    pattern of reads; PATTERNS='GLOB+GLOB' DISKS=1ms SEED=n
 #:   make profile     the same for one WORKLOAD, function by function
 #:   make scenarios   what was asked for from 2001 to 2004, S1 to S8, likewise
 #:   make scaling     several threads on one file and on many, and their locks
@@ -61,7 +64,7 @@ check:
 check-base:
 	@PRISTINE=1 harness/check.sh $(if $(ONE),"$$BASE:$$DEBUG",7.3: 6.12:)
 
-bench profile scenarios scaling results:
+bench bench-readahead profile scenarios scaling results:
 	@harness/$@.sh
 
 series rebase lint deb:
@@ -70,4 +73,5 @@ series rebase lint deb:
 clean:
 	rm -rf build
 
-.PHONY: help tree build run check check-base bench profile scenarios scaling results series rebase lint deb clean
+.PHONY: help tree build run check check-base bench bench-readahead \
+	profile scenarios scaling results series rebase lint deb clean

@@ -4,7 +4,8 @@
 # Makes OUT/initrd, what our guests run on: the machine's own tools with their
 # libraries (build/tools.cpio, kept until one of them changes), followed by the
 # kernel's modules, our programs and harness/guest. Not compressed: unpacking
-# would cost more on an emulated machine than copying does.
+# would cost more on an emulated machine than copying does. TOOLS names more
+# programs of the machine to take along.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -15,7 +16,7 @@ tools="dash bash dd cmp fio strace dmsetup losetup mke2fs e2fsck tune2fs dumpe2f
 	mkfs.fat fsck.fat mkfs.exfat fsck.exfat mkfs.udf mkfs.jfs fsck.jfs
 	mkfs.nilfs2 nilfs_cleanerd mkfs.ntfs ntfsresize mkfs.hfs fsck.hfs
 	mkfs.hfsplus fsck.hfsplus mkfs.ocfs2 fsck.ocfs2
-	mkfs.reiserfs reiserfsck"
+	mkfs.reiserfs reiserfsck ${TOOLS:-}"
 mkdir -p "$ROOT/build"
 tmp=$(mktemp -d "$ROOT/build/.initrd.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
@@ -73,9 +74,10 @@ mkdir -p "$d/bin" "$d/tests"
 cp "$ROOT/harness/guest/init" "$d/init"
 cp -r "$ROOT/harness/guest" "$d/harness"
 cp -r "$ROOT/harness/jobs" "$d/harness/jobs"
+cp -r "$ROOT/harness/bench/traces" "$ROOT/harness/bench/trace.awk" "$d/harness/"
 if [ -d "$OUT/mods/lib" ]; then cp -r "$OUT/mods/lib" "$d/lib"; fi
 if [ -x "$user/raw/raw" ]; then cp "$user/raw/raw" "$d/bin/"; fi
-cp "$user/powercut" "$user/iobench" "$user/streams" "$d/bin/"
+cp "$user/powercut" "$user/iobench" "$user/streams" "$user/rabench" "$d/bin/"
 if [ -s "$user/tests.list" ]; then cp "$user/tests.list" "$d/tests/list"; fi
 if [ -d "$user/tests" ]; then
 	find "$user/tests" -maxdepth 1 -type f -perm -u+x -exec cp {} "$d/tests/" \;

@@ -54,3 +54,4 @@ own()
 own powercut guest/powercut.c
 own iobench bench/iobench.c -laio -luring -pthread
 own streams bench/streams.c -pthread
+own rabench bench/rabench.c -pthread
