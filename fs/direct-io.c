@@ -334,6 +334,8 @@ static __always_inline bool dio_defer(struct dio *dio, work_func_t fn)
 	    !(dio->flags & DIO_WRITE && mapping->nrpages && dio->size &&
 	      filemap_range_has_page(mapping, pos, pos + dio->size - 1)))
 		return false;
+	if (dio->error == -EAGAIN && !dio->end_io)
+		return false;	/* io_uring tries again if it hears of it in its task */
 	dio->flags |= DIO_DEFER;
 	INIT_WORK(&dio->work, fn);
 	queue_work(dio->inode->i_sb->s_dio_done_wq, &dio->work);
@@ -562,15 +564,12 @@ static void dio_stream_submit(struct dio_submit *s, struct dio *dio)
  * A new BIO.  The pool guarantees one at a time, and those of a synchronous request
  * come back only by our reaping them: never sleep for memory while there are any.
  */
-static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio,
-				    unsigned int nr_vecs)
+static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio, unsigned int nr_vecs)
 {
 	struct bio *bio;
 
 	if (!(dio->flags & DIO_ASYNC)) {
-		if (!llist_empty(&dio->done))
-			dio_reap(dio);
-		while (dio->pinned > DIO_MAX_PINNED - DIO_MAX_BIO)
+		while (!llist_empty(&dio->done) || dio->pinned > DIO_MAX_PINNED - DIO_MAX_BIO)
 			dio_reap(dio);
 		while (dio->nr_bios) {
 			bio = bio_alloc_bioset(s->bdev, nr_vecs, s->opf,
@@ -583,23 +582,23 @@ static struct bio *dio_stream_alloc(struct dio_submit *s, struct dio *dio,
 	return bio_alloc_bioset(s->bdev, nr_vecs, s->opf, GFP_KERNEL, &dio_pool);
 }
 
-/* Zero @len bytes of disk at @sector: the unwritten part of a new block. */
-static void dio_zero_disk(struct dio_submit *s, struct dio *dio,
-			  sector_t sector, unsigned int len)
+/* Zero @len bytes of disk at @sector: the unwritten part of new blocks. */
+static void dio_zero_disk(struct dio_submit *s, struct dio *dio, sector_t sector, size_t len)
 {
-	unsigned int n;
+	unsigned int n, pages;
 
-	if (!len)
-		return;
-	if (s->bio)
+	while (len) {
+		if (s->bio)
+			dio_stream_submit(s, dio);
+		pages = bio_max_segs(DIV_ROUND_UP(len, PAGE_SIZE));
+		s->bio = dio_stream_alloc(s, dio, pages);
+		s->bio->bi_iter.bi_sector = sector;
+		for (; pages; pages--, len -= n, sector += n >> SECTOR_SHIFT) {
+			n = min_t(size_t, len, PAGE_SIZE);
+			__bio_add_page(s->bio, ZERO_PAGE(0), n, 0);
+		}
 		dio_stream_submit(s, dio);
-	s->bio = dio_stream_alloc(s, dio, DIV_ROUND_UP(len, PAGE_SIZE));
-	s->bio->bi_iter.bi_sector = sector;
-	for (; len; len -= n) {
-		n = min_t(unsigned int, len, PAGE_SIZE);
-		__bio_add_page(s->bio, ZERO_PAGE(0), n, 0);
 	}
-	dio_stream_submit(s, dio);
 }
 
 /* Were the blocks of the current range just allocated? */
@@ -652,7 +651,6 @@ static int dio_stream_hole(struct dio_submit *s, struct dio *dio)
 /* Put as much of the current range into a BIO as it takes. */
 static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
 {
-	unsigned int nr_vecs;
 	size_t want;
 	ssize_t n;
 	int err;
@@ -660,8 +658,7 @@ static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
 	if (s->bio && (bio_end_sector(s->bio) != s->sector || s->bio->bi_bdev != s->bdev))
 		dio_stream_submit(s, dio);
 	if (!s->bio) {
-		nr_vecs = bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS);
-		s->bio = dio_stream_alloc(s, dio, nr_vecs);
+		s->bio = dio_stream_alloc(s, dio, bio_iov_vecs_to_alloc(s->iter, BIO_MAX_VECS));
 		s->bio->bi_iter.bi_sector = s->sector;
 	}
 
@@ -697,8 +694,8 @@ static int dio_stream_fill(struct dio_submit *s, struct dio *dio)
 static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 {
 	struct blk_plug plug;
-	unsigned int into;
 	int ret = 0;
+	loff_t new;
 
 	blk_start_plug(&plug);
 	if (s->get_block)
@@ -720,10 +717,10 @@ static int dio_stream_run(struct dio_submit *s, struct dio *dio)
 	}
 	if (s->bio)
 		dio_stream_submit(s, dio);
-	/* the rest of the last new block, even if we failed inside of it */
-	into = s->pos & (i_blocksize(s->inode) - 1);
-	if (into && dio_is_new(s))
-		dio_zero_disk(s, dio, s->sector, i_blocksize(s->inode) - into);
+	/* the rest of the last new block, or of all: only beyond i_size they are freed */
+	new = s->pos + (s->flags & DIO_FILL_HOLES ? s->len : 0);
+	if (dio_is_new(s))
+		dio_zero_disk(s, dio, s->sector, round_up(new, i_blocksize(s->inode)) - s->pos);
 	blk_finish_plug(&plug);
 	return ret;
 }
@@ -793,7 +790,8 @@ static __always_inline void dio_resolve(struct dio_submit *s)
 {
 	struct kiocb *iocb = s->iocb;
 
-	s->opf = REQ_OP_READ | (iocb->ki_flags & IOCB_NOWAIT ? REQ_NOWAIT : 0);
+	/* who would hear of -EAGAIN in a worker can't try again: see dio_defer() */
+	s->opf = REQ_OP_READ | (iocb->ki_flags & IOCB_NOWAIT && !s->end_io ? REQ_NOWAIT : 0);
 	if (user_backed_iter(s->iter))
 		s->flags |= DIO_USER;
 	if (iocb->ki_complete && !(s->flags & DIO_FORCE_WAIT))
@@ -899,12 +897,10 @@ static int dio_file(struct dio_submit *s)
 	}
 	if (s->end_io)
 		s->flags |= DIO_DEFER;
-	if (s->flags & DIO_ASYNC || !(s->flags & DIO_HELD))
+	if (s->flags & DIO_ASYNC)
 		s->flags |= DIO_COUNTED;
 	ret = dio_map_blocks(s);
-	if (unlikely(ret))
-		return ret == -ENOTBLK ? 0 : ret;
-	return 1;
+	return ret == -ENOTBLK ? 0 : ret ?: 1;
 }
 
 static noinline ssize_t dio_any(struct kiocb *iocb, struct iov_iter *iter,
@@ -923,9 +919,13 @@ static noinline ssize_t dio_any(struct kiocb *iocb, struct iov_iter *iter,
 
 	s.flags |= DIO_MAPPED;
 	memset(&s.map_bh, 0, offsetof(struct buffer_head, b_assoc_buffers));
+	if (!(flags & DIO_HELD))
+		inode_dio_begin(inode);	/* nothing else keeps truncate from what we map */
 	ret = dio_file(&s);
 	if (likely(ret > 0))
 		ret = dio_submit(&s);
+	if (!(flags & DIO_HELD))
+		inode_dio_end(inode);
 	/* nothing was started; only ->end_io() knows what get_block left */
 	if (unlikely(s.end_io && s.map_bh.b_private))
 		s.end_io(iocb, s.pos, ret, s.map_bh.b_private);

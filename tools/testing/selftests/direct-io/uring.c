@@ -209,6 +209,31 @@ TEST_F(ext2, async_append_is_in_the_file_when_it_completes)
 	}
 }
 
+/*
+ * io_uring submits with NOWAIT first, and such a request cannot be split. It has
+ * to hear of that in its own task, to send a worker: never the program.
+ */
+TEST_F(any, more_than_the_disk_takes_at_once)
+{
+	/* ext2 has an indirect block ahead of what is one range from here on */
+	off_t pos = 12 * 4096;
+	size_t len = 4 * MIB;
+	int fd = open_full(self->t, pos + len);
+	char *buf = dio_alloc(len);
+	enum dio_method m;
+
+	ASSERT_LE(0, fd);
+	for (m = DIO_URING; m <= DIO_URING_FIXED; m++) {
+		dio_fill(buf, len, pos, m);
+		EXPECT_EQ((ssize_t)len, dio_rw(m, DIO_WRITE, fd, buf, len, pos));
+		memset(buf, 0, len);
+		EXPECT_EQ((ssize_t)len, dio_rw(m, DIO_READ, fd, buf, len, pos));
+		EXPECT_EQ(-1, dio_differs(buf, len, pos, m));
+	}
+	munmap(buf, len);
+	close(fd);
+}
+
 TEST_F(any, part_of_a_registered_buffer)
 {
 	char *buf = dio_alloc(8 * MIB);
