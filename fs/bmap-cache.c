@@ -41,7 +41,7 @@
 /* One miss out of so many, a power of 2, goes on beyond what is wanted. */
 #define BMAP_CACHE_GO_ON	8
 
-/* The union of two ranges if they touch and go on from each other on disk. */
+/* Both ranges as one if they touch and go on from each other on disk, else @b. */
 static u64 bmap_range_join(u64 a, u64 b)
 {
 	unsigned int start = min(bmap_range_start(a), bmap_range_start(b));
@@ -51,7 +51,7 @@ static u64 bmap_range_join(u64 a, u64 b)
 
 	if (!touch || bmap_range_disk(a) - bmap_range_start(a) !=
 		      bmap_range_disk(b) - bmap_range_start(b))
-		return 0;
+		return b;
 	return bmap_range(bmap_range_disk(a) - bmap_range_start(a) + start, start,
 			  max(a_end, b_end) - start);
 }
@@ -127,7 +127,7 @@ void bmap_cache_insert(struct bmap_cache *cache, unsigned int shift, u64 nr_bloc
 		       u64 block, u32 disk, unsigned int len, gfp_t gfp)
 {
 	unsigned int start = block & ((1U << shift) - 1);
-	u64 window = block >> shift, range, old, joined;
+	u64 window = block >> shift, range, old;
 	struct bmap_table *table;
 
 	bmap_cache_grow(cache, shift, max(window, (nr_blocks - 1) >> shift) + 1, gfp);
@@ -136,9 +136,7 @@ void bmap_cache_insert(struct bmap_cache *cache, unsigned int shift, u64 nr_bloc
 	if (table && window < table->nr) {
 		range = bmap_range(disk, start, min(len, (1U << shift) - start));
 		old = atomic64_read(&table->ranges[window]);
-		joined = bmap_range_join(old, range);
-		if (joined)
-			range = joined;
+		range = bmap_range_join(old, range);
 		if (bmap_range_len(range) > bmap_range_len(old))
 			atomic64_set(&table->ranges[window], range);
 	}
@@ -156,11 +154,6 @@ EXPORT_SYMBOL_GPL(bmap_cache_insert);
  */
 void bmap_cache_drop(struct bmap_cache *cache)
 {
-	struct bmap_table *table = rcu_dereference_raw(cache->table);
-
-	if (!table)
-		return;
-	RCU_INIT_POINTER(cache->table, NULL);
-	kvfree(table);
+	kvfree(rcu_replace_pointer(cache->table, NULL, true));
 }
 EXPORT_SYMBOL_GPL(bmap_cache_drop);
