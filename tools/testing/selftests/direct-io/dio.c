@@ -487,7 +487,11 @@ static const struct dio_fs_type fs_types[] = {
 		.fsck = { "ntfsresize", "-i", "%dev" },
 		.direct_io = "ntfs_direct_IO",
 	}, {
-		.name = "hfs", .mib = 16,
+		/*
+		 * Of 16 MiB it has blocks of 2 KiB, and 6.12 waits for itself
+		 * when the bitmap begins in the block of the superblock.
+		 */
+		.name = "hfs", .mib = 18,
 		.mkfs = { "mkfs.hfs", "-h", "-b", "4096", "-v", "test", "%dev" },
 		.fsck = { "fsck.hfs", "-n", "-f", "%dev" },
 	}, {
