@@ -3,12 +3,17 @@
 #
 # make bench: instructions per I/O, the pristine kernel against ours, both built
 # with config/bench.config. What guest/bench.sh measures ends up as a table, as
-# build/bench/<base>.tsv, and as a picture of what a file costs above its disk,
-# build/bench/<base>.svg. ROWS=GLOB+GLOB measures only these workloads.
+# build/bench/<base>.tsv, as a picture of what a file costs above its disk,
+# build/bench/<base>.svg, and as that cost of each filesystem against its goal,
+# build/bench/<base>.filesystems. ROWS=GLOB+GLOB measures only these workloads.
 set -eu
 . "$(dirname "$0")/common.sh"
 
 : "${ROWS:=}"
+if [ -n "$ROWS" ]; then
+	# What a file costs is told above the disk.
+	ROWS="$ROWS+disk.sync.*.4096.pages+disk.sync.*.1048576.pages"
+fi
 BENCH=1
 cd "$ROOT"
 bench=$ROOT/harness/bench
@@ -91,6 +96,9 @@ awk -f "$bench/table.awk" what=tsv "$dir/pristine/out" "$dir/ours/out" \
 awk -f "$bench/table.awk" what=text "$dir/pristine/out" "$dir/ours/out"
 echo
 awk -f "$bench/goals.awk" "$out/$NAME.tsv" "$bench/goals" | tee "$out/$NAME.goals"
+echo
+awk -f "$bench/filesystems.awk" "$bench/goals" "$dir/ours/out" "$out/$NAME.tsv" |
+	tee "$out/$NAME.filesystems"
 echo
 if [ -s "$out/$NAME.counts" ]; then cat "$out/$NAME.counts"; fi
 echo

@@ -28,11 +28,12 @@ table()
 		printf "| %s %s %s %s | %s | %s | %s | %s | %s |\n", $1, $2, $3,
 			size, $6, $7, $8, $9, $10
 	}' "$bench/$1.tsv"
-	for kind in goals counts; do
+	for kind in goals filesystems counts; do
 		if [ ! -s "$bench/$1.$kind" ]; then continue; fi
 		echo
 		case $kind in
 		goals) echo "The goals, with the worst workload of each:" ;;
+		filesystems) echo "What filesystems on get_block cost above the disk:" ;;
 		counts) echo "What one I/O takes:" ;;
 		esac
 		echo

@@ -10,6 +10,7 @@ file == 1 && FNR > 1 {
 	rest[k] = "." $2 "." $3 "." $4 "." $5
 	old[k] = $6
 	new[k] = $7
+	above_old[k] = $9
 	above[k] = $10
 	next
 }
@@ -23,6 +24,9 @@ function value(k, measure, limit)
 		return ""
 	if (measure == "above")
 		return above[k] == "-" ? "" : above[k] + 0
+	if (measure == "share")
+		return above_old[k] + 0 > 0 && above[k] != "-" ? \
+			above[k] / above_old[k] : ""
 	if (measure == "below") {
 		other = limit rest[k]
 		return new[other] + 0 == 0 ? "" : new[k] - new[other]
@@ -41,7 +45,7 @@ function value(k, measure, limit)
 			continue
 		count++
 		# A row of many thousands: the last digit is noise.
-		met += v <= limit + ($2 == "ratio" ? 0.0005 : 0.5)
+		met += v <= limit + ($2 ~ /^(ratio|share)$/ ? 0.0005 : 0.5)
 		sum += $2 == "mean" ? log(v) : 0
 		if (worst == "" || v > worst) {
 			worst = v
@@ -49,7 +53,7 @@ function value(k, measure, limit)
 		}
 	}
 	form = "%-42s %-5s %-6s %10s  %3d of %3d  %s\n"
-	digits = $2 == "ratio" || $2 == "mean" ? "%.3f" : "%.0f"
+	digits = $2 ~ /^(ratio|mean|share)$/ ? "%.3f" : "%.0f"
 	if (!count) {
 		printf form, $1, $2, $3, "-", 0, 0, "not measured"
 	} else if ($2 == "mean") {

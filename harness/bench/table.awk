@@ -34,7 +34,7 @@ function ratio(k)
 }
 
 END {
-	form = "%-7s %-17s %-5s %9s %-6s %10s %10s %6s %9s %9s\n"
+	form = "%-8s %-17s %-5s %9s %-6s %10s %10s %6s %9s %9s\n"
 	if (what == "tsv")
 		form = "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n"
 	printf form, "target", "method", "rw", "bytes", "memory", "pristine", "ours",
