@@ -592,15 +592,17 @@ other_kernel()
 # No file system, no buffer heads.
 check_bare()
 {
-	skip='^fs/(ext2|fat|bmap-cache)' other_kernel bare ARCH=x86_64 CONFIG_64BIT=y \
-		CONFIG_BLOCK=y CONFIG_RAW_DRIVER=y CONFIG_WERROR=y
+	skip='^fs/(buffer|bmap-cache|.*/)' other_kernel bare ARCH=x86_64 \
+		CONFIG_64BIT=y CONFIG_BLOCK=y CONFIG_RAW_DRIVER=y CONFIG_WERROR=y
 }
 
-# 64-bit divisions, long shifts and formats show on 32 bits.
+# 64-bit divisions, long shifts and formats show on 32 bits. OCFS2 and F2FS do not
+# compile without all that they depend on.
 check_i386()
 {
-	other_kernel i386 ARCH=i386 CONFIG_BLOCK=y CONFIG_EXT2_FS=y \
-		CONFIG_VFAT_FS=y CONFIG_RAW_DRIVER=y CONFIG_HIGHMEM4G=y CONFIG_WERROR=y
+	skip='^fs/(ocfs2|f2fs)/' other_kernel i386 ARCH=i386 CONFIG_BLOCK=y \
+		CONFIG_EXT2_FS=y CONFIG_VFAT_FS=y CONFIG_RAW_DRIVER=y \
+		CONFIG_HIGHMEM4G=y CONFIG_WERROR=y
 }
 
 # ---- the run
