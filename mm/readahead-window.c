@@ -54,7 +54,7 @@
  * A miss inside a window that has been read, or inside the one before it for the
  * reader that comes from there, means that pages were thrown out before anybody
  * used them. Windows are then capped at half that size, and the cap goes up by an
- * eighth with each window that is used.
+ * eighth with each window that is used and came near it.
  *
  * All counters start again from 0 at the first miss that does not fit. But a
  * read elsewhere leaves the current window as it is, and a stride is given up
@@ -581,13 +581,13 @@ void ra_window_local(struct file_ra_state *ra, const struct ra_read *read,
 	}
 }
 
-/* A window was used. */
-static void raise_cap(struct ra_window *win, unsigned long max)
+/* A window was used: what stays small says nothing on how much memory there is. */
+static void raise_cap(struct file_ra_state *ra, unsigned long max)
 {
-	unsigned long cap = win->cap + win->cap / 8 + 1;
+	unsigned long cap = ra->win.cap + ra->win.cap / 8 + 1;
 
-	if (win->cap)
-		win->cap = cap < min(max, U16_MAX) ? cap : 0;
+	if (ra->win.cap && ra->size >= ra->win.cap / 2)
+		ra->win.cap = cap < min(max, U16_MAX) ? cap : 0;
 }
 
 /**
@@ -609,7 +609,7 @@ bool ra_window_marked(struct file_ra_state *ra, const struct ra_read *read,
 
 	if (read->index != round_down(mark, nr_pages))
 		return false;
-	raise_cap(&ra->win, read->max);
+	raise_cap(ra, read->max);
 	size = next_size(ra->size, capped(ra, read->max));
 	switch (ra->win.pattern) {
 	case RA_STRIDE:
