@@ -93,7 +93,7 @@ check_one()
 	"$ROOT/harness/build.sh" || return 1
 	resolve
 	limit=400
-	if [ -n "$DEBUG" ]; then limit=900; fi
+	if [ -n "$DEBUG" ]; then limit=1800; fi
 	skip=
 	if [ -n "$PRISTINE" ]; then
 		skip=$(awk '$2 == "-" { print $1 }' "$ROOT/harness/base-expect.txt")
