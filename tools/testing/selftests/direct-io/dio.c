@@ -739,12 +739,14 @@ static int fs_mount(struct dio_fs *fs)
 /**
  * dio_fs_create() - make a disk with a filesystem on it and mount that
  * @fs: what it is to be like; gets the mount point
+ *
+ * With neither type nor block size there is to be no filesystem, just the disk.
  */
 int dio_fs_create(struct dio_fs *fs)
 {
 	int err = dio_disk_create(&fs->disk);
 
-	if (err)
+	if (err || (!fs->type && !fs->block_size))
 		return err;
 	if (fs->type)
 		err = dio_disk_fill(&fs->disk, DIO_FS_MARK);
@@ -854,7 +856,6 @@ static void __attribute__((constructor)) targets_init(void)
 struct dio_target *dio_target(unsigned int lbs, unsigned int block_size)
 {
 	struct dio_target *t = targets;
-	int err;
 
 	while (t->state && (t->lbs != lbs || t->block_size != block_size))
 		t++;
@@ -867,9 +868,8 @@ struct dio_target *dio_target(unsigned int lbs, unsigned int block_size)
 	t->fs.disk.mib = 32;
 	t->fs.disk.loop = lbs == 4096;
 	t->fs.disk.poll_queues = 1;
-	err = block_size ? dio_fs_create(&t->fs) : dio_disk_create(&t->fs.disk);
-	t->state = err ?: 1;
-	if (err)
+	t->state = dio_fs_create(&t->fs) ?: 1;
+	if (t->state < 0)
 		snprintf(t->why, sizeof(t->why), "%.255s", why);
 	return t;
 }

@@ -140,7 +140,7 @@ int dio_umount(const char *dir);
  * struct dio_fs - a filesystem on a disk of its own, mounted
  * @disk:	the disk; set what dio_disk_create() is to know
  * @type:	the filesystem, NULL for ext2
- * @block_size:	ext2's block size in bytes
+ * @block_size:	ext2's block size in bytes, 0 for no filesystem, or for @type's own
  * @dir:	where it is mounted; set by dio_fs_create()
  */
 struct dio_fs {

@@ -33,15 +33,11 @@ FIXTURE_VARIANT_ADD(fault, ext2_4k_on_4096) { 4096, 4096 };
 
 FIXTURE_SETUP(fault)
 {
-	int err;
-
 	self->fs.disk.lbs = variant->lbs;
 	self->fs.disk.mib = 8;
 	self->fs.disk.poll_queues = 1;
 	self->fs.block_size = variant->block_size;
-	err = variant->block_size ? dio_fs_create(&self->fs) :
-				    dio_disk_create(&self->fs.disk);
-	if (err)
+	if (dio_fs_create(&self->fs))
 		SKIP(return, "%s", dio_why());
 }
 

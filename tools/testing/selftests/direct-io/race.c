@@ -31,15 +31,11 @@ FIXTURE_VARIANT_ADD(slow, ext2_4k) { 4096 };
 
 FIXTURE_SETUP(slow)
 {
-	int err;
-
 	self->fs.disk.mib = 16;
 	self->fs.disk.latency_ns = 30000000;
 	self->fs.disk.max_sectors = 256;
 	self->fs.block_size = variant->block_size;
-	err = variant->block_size ? dio_fs_create(&self->fs) :
-				    dio_disk_create(&self->fs.disk);
-	if (err)
+	if (dio_fs_create(&self->fs))
 		SKIP(return, "%s", dio_why());
 }
 

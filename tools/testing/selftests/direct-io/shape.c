@@ -25,8 +25,7 @@ static int traced_create(struct traced *t)
 	int err;
 
 	t->fs.disk.poll_queues = 1;
-	err = t->fs.block_size ? dio_fs_create(&t->fs) :
-				 dio_disk_create(&t->fs.disk);
+	err = dio_fs_create(&t->fs);
 	t->bio = mmap(NULL, MAX_BIOS * sizeof(*t->bio), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	return err;

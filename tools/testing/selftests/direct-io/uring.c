@@ -227,9 +227,7 @@ TEST_F(any, more_than_the_disk_takes_at_once)
 	enum dio_method m;
 	int fd;
 
-	ASSERT_EQ(0, t.block_size ? dio_fs_create(&t.fs) :
-				    dio_disk_create(&t.fs.disk))
-		TH_LOG("%s", dio_why());
+	ASSERT_EQ(0, dio_fs_create(&t.fs)) TH_LOG("%s", dio_why());
 	fd = open_full(&t, pos + MIB);
 	ASSERT_LE(0, fd);
 	close(fd);
