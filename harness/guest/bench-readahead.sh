@@ -7,10 +7,7 @@
 # takes, or 200mb, 100 us and at most 200 MiB/s. The kernel's command line may have
 # disks=DISK+DISK, patterns=GLOB+GLOB and seed=NUMBER.
 
-option()
-{
-	sed -n "s/.* $1=\([^ ]*\).*/\1/p" /proc/cmdline | tr '+' ' '
-}
+. "$(dirname "$0")/common.sh"
 
 disks=$(option disks)
 patterns=$(option patterns)
@@ -19,35 +16,22 @@ seed=$(option seed)
 traces=$(echo /harness/traces/*.trace)
 set -f
 
-say()
-{
-	echo "@@ say $*" >&3
-}
-
 wanted()
 {
-	for glob in $patterns; do
-		# shellcheck disable=SC2254 # a glob it is
-		case $1 in $glob) return 0 ;; esac
-	done
-	return 1
+	matches "$1" "$patterns"
 }
 
 # disk NAME NANOSECONDS MIB-A-SECOND: and NAME-files, which keeps what is written
 disk()
 {
-	null_blk "$@" 0
-	null_blk "$1-files" "$2" "$3" 1
+	slow "$@" 0
+	slow "$1-files" "$2" "$3" 1
 }
 
-null_blk()
+slow()
 {
-	dir=/sys/kernel/config/nullb/$1
-	mkdir "$dir"
-	for set in irqmode=2 completion_nsec="$2" mbps="$3" memory_backed="$4" \
-		size=1024 hw_queue_depth=64 submit_queues=1; do
-		echo "${set#*=}" >"$dir/${set%=*}"
-	done
+	null_blk "$1" irqmode=2 completion_nsec="$2" mbps="$3" memory_backed="$4" \
+		size=1024 hw_queue_depth=64 submit_queues=1
 	rabench tick
 	echo 1 >"$dir/power"
 }
@@ -58,8 +42,6 @@ disk 100us 100000 0
 disk 1ms 1000000 0
 disk 200mb 100000 200
 
-status=0
-
 # row DISK PATTERN RABENCH-ARGUMENT...
 row()
 {
@@ -69,8 +51,7 @@ row()
 	if said=$(rabench "$@" 2>&1); then
 		echo "@@ row $disk $pattern $said" >&3
 	else
-		say "FAILED: $disk $pattern: $said"
-		status=1
+		fail "$disk $pattern: $said"
 	fi
 }
 
@@ -82,8 +63,7 @@ replay()
 	if ! { mke2fs -q -F -t ext2 -b 4096 -N 8192 -E nodiscard "$dev" &&
 		mount -t ext2 -o noatime "$dev" /mnt && rabench lay /mnt "$2" &&
 		umount /mnt && mount -t ext2 -o noatime "$dev" /mnt; }; then
-		say "FAILED: $1 $name: no files"
-		status=1
+		fail "$1 $name: no files"
 		return
 	fi
 	row "$1" "trace-${name%.trace}" "$dev" replay /mnt "$2"
@@ -105,4 +85,4 @@ for disk in $disks; do
 	done
 done
 
-exit $status
+exit $failed

@@ -11,34 +11,24 @@
 # What is memory only is brd for sync and libaio and, since that can't poll,
 # null_blk for io_uring. "null" is null_blk that moves no data at all.
 
-rows=$(sed -n 's/.* rows=\([^ ]*\).*/\1/p' /proc/cmdline | tr '+' ' ')
+. "$(dirname "$0")/common.sh"
+
+rows=$(option rows)
 : "${rows:=*}"
 set -f
 
-say()
-{
-	echo "@@ say $*" >&3
-}
-
 wanted()
 {
-	for glob in $rows; do
-		# shellcheck disable=SC2254 # a glob it is
-		case $1 in $glob) return 0 ;; esac
-	done
-	return 1
+	matches "$1" "$rows"
 }
 
 # null NAME MEMORY-BACKED MIB [ATTRIBUTE=VALUE...]
 null()
 {
-	dir=/sys/kernel/config/nullb/$1 backed=$2 mib=$3
-	mkdir "$dir"
+	name=$1 backed=$2 mib=$3
 	shift 3
-	for set in irqmode=0 size="$mib" hw_queue_depth=64 submit_queues=1 \
-		poll_queues=1 memory_backed="$backed" "$@" power=1; do
-		echo "${set#*=}" >"$dir/${set%=*}"
-	done
+	null_blk "$name" irqmode=0 size="$mib" hw_queue_depth=64 submit_queues=1 \
+		poll_queues=1 memory_backed="$backed" "$@" power=1
 }
 
 # filesystem DIR DISK TYPE OPTIONS MKFS-COMMAND...: made, mounted, with a file of

@@ -5,10 +5,7 @@
 # "@@ tap NAME". The kernel's command line may have tests=A,B (only these),
 # skip=A,B (not these) and limit=SECONDS for each.
 
-arg()
-{
-	sed -n "s/.* $1=\([^ ]*\).*/\1/p" /proc/cmdline | tr ',' ' '
-}
+. "$(dirname "$0")/common.sh"
 
 tap()
 {
@@ -33,15 +30,15 @@ result()
 	esac
 }
 
-limit=$(arg limit)
+limit=$(option limit)
 modprobe raw 2>/dev/null
 mkdir -p /mnt/test
 
 # The selftests
 count=0
-tests=$(arg tests)
+tests=$(option tests)
 for t in ${tests:-$(cat /tests/list)}; do
-	case " $(arg skip) " in *" $t "*) continue ;; esac
+	case " $(option skip) " in *" $t "*) continue ;; esac
 	say "test $t"
 	tap "$t"
 	began=$(date +%s)

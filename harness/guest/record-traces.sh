@@ -9,15 +9,11 @@
 # the page cache see that and the reads: of each page as it is asked for, when
 # faults do not map what is around them as well.
 
-only=$(sed -n 's/.* only=\([^ ]*\).*/\1/p' /proc/cmdline)
+. "$(dirname "$0")/common.sh"
+
+only=$(option only)
 tracing=/sys/kernel/tracing
 points="mm_filemap_get_pages mm_filemap_fault"
-status=0
-
-say()
-{
-	echo "@@ say $*" >&3
-}
 
 switch()
 {
@@ -31,7 +27,7 @@ record()
 {
 	name=$1
 	shift
-	case +${only:-$name}+ in *+$name+*) ;; *) return ;; esac
+	case " ${only:-$name} " in *" $name "*) ;; *) return ;; esac
 	# Names of files, and their sizes before the program runs
 	find . -type f -exec stat -c '%i %s' {} + >/tmp/sizes
 	sync
@@ -43,8 +39,7 @@ record()
 	switch 0
 	awk -f /harness/trace.awk what="${title:-$*}" /tmp/sizes $tracing/trace >/tmp/trace
 	if [ $result != 0 ] || ! grep -q '^[0-9]' /tmp/trace; then
-		say "FAILED: $name: status $result: $(tail -n 3 /tmp/said | tr '\n' ' ')"
-		status=1
+		fail "$name: status $result: $(tail -n 3 /tmp/said | tr '\n' ' ')"
 		return
 	fi
 	say "$name: $(grep -c '^[0-9]' /tmp/trace) lines"
@@ -90,4 +85,4 @@ record player mpv --no-config --vo=null --ao=null --untimed --really-quiet \
 	'edl://film.mkv,2,1;film.mkv,15,1;film.mkv,6,1;film.mkv,18,1;film.mkv,10,1;film.mkv,4,1'
 cd /
 umount /mnt
-exit $status
+exit $failed

@@ -12,18 +12,7 @@
 # how many I/Os are under way. One processor does only that. A kernel with LOCK_STAT
 # counts locks and nothing else.
 
-failed=0
-
-say()
-{
-	echo "@@ say $*" >&3
-}
-
-fail()
-{
-	say "FAILED: $*"
-	failed=1
-}
+. "$(dirname "$0")/common.sh"
 
 # filesystem DISK DIR: eight files of 4 MiB
 filesystem()
@@ -42,12 +31,8 @@ filesystem()
 # slow_disk: an I/O takes 5 ms, and any number of them are under way.
 slow_disk()
 {
-	dir=/sys/kernel/config/nullb/slow
-	mkdir $dir
-	for set in size=64 memory_backed=1 irqmode=2 completion_nsec=5000000 \
-		hw_queue_depth=64 submit_queues=1 power=1; do
-		echo "${set#*=}" >"$dir/${set%%=*}"
-	done
+	null_blk slow size=64 memory_backed=1 irqmode=2 completion_nsec=5000000 \
+		hw_queue_depth=64 submit_queues=1 power=1
 }
 
 # threads CASE DIR NR FLAG PASSES: NR threads, each with half a MiB of one file, and

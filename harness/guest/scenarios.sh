@@ -12,19 +12,9 @@
 # The disks are null_blk: an instruction takes a nanosecond here, a disk's latency
 # and its bandwidth's limit cost no real time at all.
 
-only=$(sed -n 's/.* only=\([^ ]*\).*/\1/p' /proc/cmdline | tr '+' ' ')
-failed=0
+. "$(dirname "$0")/common.sh"
 
-say()
-{
-	echo "@@ say $*" >&3
-}
-
-fail()
-{
-	say "FAILED: $*"
-	failed=1
-}
+only=$(option only)
 
 fig()
 {
@@ -49,17 +39,13 @@ wanted()
 # limits bandwidth, at most; 0 is no limit.
 disk()
 {
-	dir=/sys/kernel/config/nullb/$1
-	mkdir "$dir"
 	mode=2
 	if [ "$6" = 0 ]; then mode=0; fi
 	# null_blk grants a fiftieth of 1 MiB/s as 20971 bytes.
-	for set in size="$2" memory_backed="$3" max_sectors=$(($4 * 2)) \
+	null_blk "$1" size="$2" memory_backed="$3" max_sectors=$(($4 * 2)) \
 		mbps=$((($5 * $4 * 1024 + 20970) / 20971)) \
 		completion_nsec="$6"000 irqmode=$mode \
-		hw_queue_depth=64 submit_queues=1 power=1; do
-		echo "${set#*=}" >"$dir/${set%%=*}"
-	done
+		hw_queue_depth=64 submit_queues=1 power=1
 }
 
 # disks N NAME ...: NAME1 to NAMEn; $disks are their nodes, $files a file on each
