@@ -35,16 +35,9 @@ rm -rf "$dir"
 mkdir -p "$dir"
 say "measuring ..."
 began=$(date +%s)
-measure pristine & first=$!
-measure ours & second=$!
 bad=
-wait $first || bad="pristine"
-wait $second || bad="$bad ours"
-[ -z "$bad" ] || {
-	tail -n 20 "$dir"/*.log >&2
-	die "no result from: $bad"
-}
-say "measuring: $(($(date +%s) - began)) s"
+pair ''
+measured "$dir"
 
 awk -f "$bench/ra-table.awk" "$bench/ra-goals" "$dir/pristine/out" \
 	"$dir/ours/out" >"$out/$NAME-readahead.txt" && met=1 || met=

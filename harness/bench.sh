@@ -35,21 +35,13 @@ measure()
 		harness/boot.sh bench "$dir/$1" 2>"$dir/$1.log"
 }
 
-# Counts do not depend on what else the machine does.
 rm -rf "$dir" "$out/$NAME".*
 mkdir -p "$dir"
 say "measuring ..."
 began=$(date +%s)
-measure pristine "$ROWS" & first=$!
-measure ours "$ROWS" & second=$!
 bad=
-wait $first || bad="pristine"
-wait $second || bad="$bad ours"
-[ -z "$bad" ] || {
-	tail -n 20 "$dir"/*.log >&2
-	die "no result from: $bad"
-}
-say "measuring: $(($(date +%s) - began)) s"
+pair '' "$ROWS"
+measured "$dir"
 
 # What one I/O takes besides instructions, on both kernels at once.
 counted="*.sync.read.4096.pages+*.libaio.read.4096.pages+*.sync.write.4096.pages"

@@ -113,6 +113,29 @@ side()
 	case $1 in *-locks) LOCKSTAT=1 ;; esac
 }
 
+# pair SUFFIX [ARGUMENT...]: has the script's measure() boot the pristine kernel and
+# ours at a time, since counts do not depend on what else the machine does. Who
+# failed is in bad.
+pair()
+{
+	suffix=$1
+	shift
+	measure "pristine$suffix" "$@" & first=$!
+	measure "ours$suffix" "$@" & second=$!
+	wait $first || bad="$bad pristine$suffix"
+	wait $second || bad="$bad ours$suffix"
+}
+
+# measured DIR: how long that took since began, or the end of it all.
+measured()
+{
+	say "measuring: $(($(date +%s) - began)) s"
+	[ -z "$bad" ] || {
+		tail -n 20 "$1"/*.log >&2
+		die "no result, or not all of it, from:$bad"
+	}
+}
+
 # Builds the profiler for QEMU, whose name is in plugin, if it is not there.
 build_plugin()
 {

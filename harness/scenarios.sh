@@ -43,7 +43,6 @@ measure()
 		harness/boot.sh scenarios "$dir/$1" 2>"$dir/$1.log"
 }
 
-# Two at a time: counts do not depend on what else the machine does.
 rm -rf "$dir"
 mkdir -p "$dir"
 began=$(date +%s)
@@ -51,20 +50,13 @@ bad='' inputs=''
 for kind in '' -up; do
 	case $sides in *ours$kind*) ;; *) continue ;; esac
 	say "measuring${kind:+ without SMP} ..."
-	measure pristine$kind & first=$!
-	measure ours$kind & second=$!
-	wait $first || bad="$bad pristine$kind"
-	wait $second || bad="$bad ours$kind"
+	pair "$kind"
 	for s in pristine ours; do
 		inputs="$inputs side=$s kind=out $dir/$s$kind/out
 			kind=counts $dir/$s$kind/counts"
 	done
 done
-say "measuring: $(($(date +%s) - began)) s"
-if [ -n "$bad" ]; then
-	tail -n 20 "$dir"/*.log >&2
-	die "no result, or not all of it, from:$bad"
-fi
+measured "$dir"
 
 # shellcheck disable=SC2086 # a list
 awk -f harness/bench/scenarios.awk $inputs >"$out/$NAME.txt" && held=1 || held=

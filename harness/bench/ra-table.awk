@@ -15,7 +15,7 @@ file == 1 {
 }
 
 $1 == "@@" && $2 == "row" {
-	k = $3 SUBSEP $4
+	k = $4 SUBSEP $3
 	if (!(k in seen)) {
 		seen[k] = 1
 		order[++n] = k
@@ -56,12 +56,8 @@ END {
 			continue
 		}
 		split(k, f, SUBSEP)
-		disk = f[1]
-		pattern = f[2]
-		g = pattern SUBSEP disk
-		goal[k] = goal[g]
-		if (goal[k] == "")
-			delete goal[k]
+		pattern = f[1]
+		disk = f[2]
 		ratio = time[k, 3] / time[k, 2]
 		said = verdict(k, pattern, disk, ratio)
 		bad += said != ""
